@@ -117,6 +117,37 @@ impl<'a> Record<'a> {
     }
 }
 
+/// What stands at the start of a damaged line.
+#[derive(Debug)]
+pub enum Start<'a> {
+    /// A whole record, this many bytes long, and junk behind it: the line of a record whose newline was lost.
+    Record(Record<'a>, usize),
+    /// Two records on one line.
+    Glued,
+    /// No record.
+    Junk,
+}
+
+impl<'a> Start<'a> {
+    /// Looks at the start of a line that is no record as a whole.
+    #[must_use]
+    pub fn of(line: &'a [u8]) -> Start<'a> {
+        let valid = match std::str::from_utf8(line) {
+            Ok(text) => text.len(),
+            Err(fault) => fault.valid_up_to(),
+        };
+        let mut values = serde_json::Deserializer::from_slice(&line[..valid]).into_iter::<&'a RawValue>();
+        let first = values.next().and_then(Result::ok);
+        let length = values.byte_offset();
+        let second = values.next().and_then(Result::ok);
+        match (first.and_then(|first| Record::read(first.get())), second.and_then(|second| Record::read(second.get()))) {
+            (Some(first), None) => Start::Record(first, length),
+            (Some(_), Some(_)) => Start::Glued,
+            (None, _) => Start::Junk,
+        }
+    }
+}
+
 /// Prints an event as a record and a newline behind `out`.
 pub fn write(out: &mut Vec<u8>, event: &Event<'_>) {
     let mut line = format!(

@@ -1,0 +1,293 @@
+//! The log, read: `events.jsonl` in pieces, up to the end of its last whole batch.
+//!
+//! Only this file and `append` open it. Reading goes through [`Log::all`], [`Log::named`], [`Log::last_of`] and [`Log::at`] and
+//! passes damaged lines by, naming them. The invariant: no bytes are read that may yet be cut off.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::event::Event;
+use crate::lock::{Lock, READER_WAITS, WRITER_WAITS};
+use crate::record::{Line, RECORD_BYTES_READ_MAX};
+use crate::tail::Tail;
+
+/// The largest batch, in bytes.
+pub const BATCH_BYTES_MAX: usize = 64 << 20;
+
+/// How much is read at a time, in bytes.
+pub(crate) const READ_BYTES: usize = 256 << 10;
+
+/// Where the log and what belongs to it lie.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// `events.jsonl`.
+    pub log: PathBuf,
+    /// `.self/lock`.
+    pub lock: PathBuf,
+    /// `.self/torn/`.
+    pub torn: PathBuf,
+}
+
+/// What went wrong with the log.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// An ordinary failure to open, read, make or lock something.
+    #[error("could not {act} `{}`: {source}", path.display())]
+    Io {
+        /// What was attempted.
+        act: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The log is no regular file.
+    #[error("could not open `{}`: it is not a regular file", .0.display())]
+    NotAFile(PathBuf),
+    /// Another process held the lock until the deadline.
+    #[error("log busy: `{}` was held by another process for {} s", .0.display(), WRITER_WAITS.as_secs())]
+    Busy(PathBuf),
+    /// A batch is larger than the limit.
+    #[error("the batch would be {bytes} bytes; the limit is {BATCH_BYTES_MAX}")]
+    BatchTooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+    /// A write failed; the file is as it was.
+    #[error("could not append to `{}` on the file system at `{}`: {source}; the log is as it was", path.display(), mount.display())]
+    Write {
+        /// The log.
+        path: PathBuf,
+        /// Where its file system is mounted.
+        mount: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A write failed, and so did taking back what it left.
+    #[error("could not append to `{}` on the file system at `{}`: {source}; what was written behind byte {base} could not be cut off", path.display(), mount.display())]
+    Damage {
+        /// The log.
+        path: PathBuf,
+        /// Where its file system is mounted.
+        mount: PathBuf,
+        /// Where the batch began.
+        base: u64,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The disk did not confirm a batch.
+    #[error("outcome unknown: could not sync `{}`: {source}", path.display())]
+    Unknown {
+        /// The log.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+pub(crate) fn io_error<'p>(act: &'static str, path: &'p Path) -> impl FnOnce(io::Error) -> LogError + use<'p> {
+    move |source| LogError::Io { act, path: path.to_owned(), source }
+}
+
+/// A damaged line: neither a record nor blank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Damage {
+    /// The line's number, from 1.
+    pub line: u64,
+    /// Where it starts, in bytes.
+    pub offset: u64,
+}
+
+/// How far a log has been read, so that reading can go on from there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Position {
+    /// Bytes read.
+    pub offset: u64,
+    /// Newlines read.
+    pub newlines: u64,
+    /// The highest number seen.
+    pub highest: u64,
+    /// The damaged lines seen.
+    pub damage: Vec<Damage>,
+}
+
+/// A log opened for reading, up to the end of its last whole batch.
+#[derive(Debug)]
+pub struct Log {
+    pub(crate) file: File,
+    pub(crate) path: PathBuf,
+    pub(crate) tail: Tail,
+    steady: bool,
+}
+
+impl Log {
+    /// Opens the log; `None` if there is none. Waits until no write is under way, so that nothing is read that may yet be cut;
+    /// where the lock cannot be had (a read-only home) the last whole batch is the end.
+    pub fn open(places: &Places) -> Result<Option<Log>, LogError> {
+        let path = &places.log;
+        match std::fs::metadata(path) {
+            Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(fault) => return Err(io_error("open", path)(fault)),
+            Ok(facts) if !facts.is_file() => return Err(LogError::NotAFile(path.clone())),
+            Ok(_) => {}
+        }
+        let file = File::open(path).map_err(io_error("open", path))?;
+        let lock = Lock::shared(&places.lock, READER_WAITS);
+        let size = file.metadata().map_err(io_error("read", path))?.len();
+        let steady = lock.is_ok();
+        drop(lock);
+        Log::classify(file, path, size, steady).map(Some)
+    }
+
+    pub(crate) fn classify(file: File, path: &Path, size: u64, steady: bool) -> Result<Log, LogError> {
+        let tail = Tail::find(size, |buffer, at| file.read_exact_at(buffer, at)).map_err(io_error("read", path))?;
+        Ok(Log { file, path: path.to_owned(), tail, steady })
+    }
+
+    /// The log's end.
+    #[must_use]
+    pub fn tail(&self) -> Tail {
+        self.tail
+    }
+
+    /// Whether the end is sure to be no write under way: a torn tail is then really torn.
+    #[must_use]
+    pub fn steady(&self) -> bool {
+        self.steady
+    }
+
+    /// What tells this file from another of the same path.
+    #[must_use]
+    pub fn identity(&self) -> Option<(u64, u64)> {
+        self.file.metadata().ok().map(|facts| (facts.dev(), facts.ino()))
+    }
+
+    /// Reads all events in file order.
+    pub fn all(&self, mut each: impl FnMut(Event<'_>)) -> Result<Position, LogError> {
+        let mut position = Position::default();
+        self.resume(&mut position, &mut each)?;
+        Ok(position)
+    }
+
+    /// Reads the events of these names in file order.
+    pub fn named(&self, names: &[&str], mut each: impl FnMut(Event<'_>)) -> Result<(), LogError> {
+        self.all(|event| {
+            if names.contains(&&*event.name) {
+                each(event);
+            }
+        })
+        .map(drop)
+    }
+
+    /// The newest `n` events of a name, oldest first.
+    pub fn last_of(&self, name: &str, n: usize) -> Result<Vec<Event<'static>>, LogError> {
+        let mut newest = VecDeque::with_capacity(n.min(1024));
+        self.named(&[name], |event| {
+            newest.push_back(event.into_owned());
+            if newest.len() > n {
+                newest.pop_front();
+            }
+        })?;
+        Ok(newest.into())
+    }
+
+    /// The event of this number; the first if several claim it.
+    pub fn at(&self, seq: u64) -> Result<Option<Event<'static>>, LogError> {
+        let mut found = None;
+        self.all(|event| {
+            if event.seq == seq && found.is_none() {
+                found = Some(event.into_owned());
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Reads the events behind a position and moves it to the end.
+    pub fn resume(&self, position: &mut Position, each: &mut impl FnMut(Event<'_>)) -> Result<(), LogError> {
+        let mut lines = Lines::from(&self.file, position.offset, self.tail.whole);
+        while lines.step().map_err(io_error("read", &self.path))? {
+            let offset = position.offset;
+            match lines.line(offset) {
+                Line::Blank => {}
+                Line::Damaged => position.damage.push(Damage { line: position.newlines + 1, offset }),
+                Line::Record(record) => {
+                    let seq = record.seq.unwrap_or(position.highest + 1);
+                    position.highest = position.highest.max(seq);
+                    each(record.at(seq));
+                }
+            }
+            position.offset = lines.offset();
+            position.newlines += u64::from(lines.newline);
+        }
+        Ok(())
+    }
+}
+
+/// The lines of a stretch of the file, one at a time through one buffer.
+struct Lines<'f> {
+    file: &'f File,
+    end: u64,
+    read_to: u64,
+    buffer: Vec<u8>,
+    /// Where the unread part of the buffer starts.
+    at: usize,
+    line: Range<usize>,
+    newline: bool,
+    huge: bool,
+}
+
+impl<'f> Lines<'f> {
+    fn from(file: &'f File, start: u64, end: u64) -> Lines<'f> {
+        Lines { file, end, read_to: start, buffer: Vec::new(), at: 0, line: 0..0, newline: false, huge: false }
+    }
+
+    /// Moves to the next line; `false` at the end.
+    fn step(&mut self) -> io::Result<bool> {
+        self.huge = false;
+        let mut searched = self.at;
+        loop {
+            if let Some(found) = memchr::memchr(b'\n', &self.buffer[searched..]) {
+                self.line = self.at..searched + found;
+                self.at = self.line.end + 1;
+                self.newline = true;
+                return Ok(true);
+            }
+            if self.read_to == self.end {
+                self.line = self.at..self.buffer.len();
+                self.at = self.buffer.len();
+                self.newline = false;
+                return Ok(self.huge || !self.line.is_empty());
+            }
+            if self.buffer.len() - self.at > RECORD_BYTES_READ_MAX {
+                self.huge = true;
+                self.at = self.buffer.len();
+            }
+            self.buffer.drain(..self.at);
+            self.at = 0;
+            searched = self.buffer.len();
+            let more = usize::try_from(self.end - self.read_to).unwrap_or(usize::MAX).min(READ_BYTES);
+            self.buffer.resize(searched + more, 0);
+            self.file.read_exact_at(&mut self.buffer[searched..], self.read_to)?;
+            self.read_to += more as u64;
+        }
+    }
+
+    /// The line moved to, which starts at `offset`: a BOM at the start of the file is no part of it.
+    fn line(&self, offset: u64) -> Line<'_> {
+        let line = &self.buffer[self.line.clone()];
+        match line.strip_prefix(b"\xEF\xBB\xBF") {
+            _ if self.huge => Line::Damaged,
+            Some(rest) if offset == 0 => Line::read(rest),
+            _ => Line::read(line),
+        }
+    }
+
+    /// Where the next line starts.
+    fn offset(&self) -> u64 {
+        self.read_to - (self.buffer.len() - self.at) as u64
+    }
+}

@@ -1,0 +1,265 @@
+//! The tail of the log: where its last whole batch ends.
+//!
+//! Looks at the file from its end, so the cost is that of the last batch and not of the history. Never writes. The invariant:
+//! what lies in front of [`Tail::whole`] is never part of an unfinished batch, and what lies behind it holds no whole batch.
+
+use std::io;
+
+use crate::record::{Frame, Line, RECORD_BYTES_READ_MAX, Start};
+
+/// How much is read at a time, in bytes.
+const WINDOW_BYTES: u64 = 64 << 10;
+
+/// The end of a log, classified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tail {
+    /// Where facts end: from here on the bytes are torn, if there are any.
+    pub whole: u64,
+    /// Where the file ends.
+    pub size: u64,
+    /// Whether the byte in front of `whole` is no newline, so that the next append has to write one first.
+    pub lacks_newline: bool,
+}
+
+impl Tail {
+    /// How many bytes are torn.
+    #[must_use]
+    pub fn torn_bytes(&self) -> u64 {
+        self.size - self.whole
+    }
+
+    /// Classifies the end of a file of this size; `read` fills a buffer from an offset.
+    pub fn find(size: u64, read: impl FnMut(&mut [u8], u64) -> io::Result<()>) -> io::Result<Tail> {
+        let mut lines = Backward { read, at: size, window: Vec::new(), start: size };
+        let whole = whole_end(&mut lines, size)?;
+        let lacks_newline = whole > 0 && {
+            let mut last = [0];
+            (lines.read)(&mut last, whole - 1)?;
+            last != *b"\n"
+        };
+        Ok(Tail { whole, size, lacks_newline })
+    }
+}
+
+/// What the walk from the end sees of a line.
+enum Seen {
+    Blank,
+    Damaged,
+    /// A record; its place in its batch, and where it ends if junk follows it on its line.
+    Record(Option<Place>, Option<u64>),
+}
+
+struct Place {
+    batch: String,
+    k: u64,
+    n: u64,
+}
+
+fn whole_end<R: FnMut(&mut [u8], u64) -> io::Result<()>>(lines: &mut Backward<R>, size: u64) -> io::Result<u64> {
+    let mut torn_from = size;
+    let last = loop {
+        match lines.back()? {
+            None => return Ok(torn_from),
+            Some((_, Seen::Blank)) => {}
+            Some((start, Seen::Damaged)) => torn_from = start,
+            Some((start, Seen::Record(place, end))) => {
+                torn_from = end.unwrap_or(torn_from);
+                match place {
+                    None => return Ok(torn_from),
+                    Some(place) => break (start, place),
+                }
+            }
+        }
+    };
+    Ok(unfinished_from(lines, last.0, &last.1)?.unwrap_or(torn_from))
+}
+
+/// Where the batch of the last record starts, if it is not all there.
+fn unfinished_from<R: FnMut(&mut [u8], u64) -> io::Result<()>>(
+    lines: &mut Backward<R>,
+    start: u64,
+    last: &Place,
+) -> io::Result<Option<u64>> {
+    let (mut from, mut k, mut whole) = (start, last.k, last.k == last.n);
+    while k > 1 {
+        match lines.back()? {
+            Some((_, Seen::Blank)) => {}
+            Some((start, Seen::Damaged)) => (from, whole) = (start, false),
+            Some((start, Seen::Record(Some(place), None))) if place.batch == last.batch => {
+                whole &= place.k == k - 1 && place.n == last.n;
+                (from, k) = (start, place.k);
+            }
+            Some((_, Seen::Record(..))) | None => return Ok(Some(from)),
+        }
+    }
+    Ok((!whole).then_some(from))
+}
+
+/// The lines of a file from the last to the first.
+struct Backward<R> {
+    read: R,
+    /// The end of what was not yet given out.
+    at: u64,
+    window: Vec<u8>,
+    /// Where the window starts.
+    start: u64,
+}
+
+impl<R: FnMut(&mut [u8], u64) -> io::Result<()>> Backward<R> {
+    /// Gives the line in front of those given before, and where it starts.
+    fn back(&mut self) -> io::Result<Option<(u64, Seen)>> {
+        if self.at == 0 {
+            return Ok(None);
+        }
+        let newline = u64::from(self.byte(self.at - 1)? == b'\n');
+        let end = self.at - newline;
+        let start = self.line_start(end)?;
+        self.at = start;
+        let long = end - start > RECORD_BYTES_READ_MAX as u64;
+        let seen = if long { Seen::Damaged } else { seen(&self.bytes(start, end)?, start) };
+        Ok(Some((start, seen)))
+    }
+
+    fn line_start(&mut self, end: u64) -> io::Result<u64> {
+        let mut end = end;
+        while end > 0 {
+            self.hold(end - 1)?;
+            let held = &self.window[..usize::try_from(end - self.start).unwrap_or(usize::MAX)];
+            if let Some(at) = memchr::memrchr(b'\n', held) {
+                return Ok(self.start + at as u64 + 1);
+            }
+            end = self.start;
+        }
+        Ok(0)
+    }
+
+    fn byte(&mut self, at: u64) -> io::Result<u8> {
+        self.hold(at)?;
+        Ok(self.window[usize::try_from(at - self.start).unwrap_or(usize::MAX)])
+    }
+
+    /// Makes the window hold this byte, near its end.
+    fn hold(&mut self, at: u64) -> io::Result<()> {
+        if at < self.start || at >= self.start + self.window.len() as u64 {
+            self.start = (at + 1).saturating_sub(WINDOW_BYTES);
+            self.window.resize(usize::try_from(at + 1 - self.start).unwrap_or(usize::MAX), 0);
+            (self.read)(&mut self.window, self.start)?;
+        }
+        Ok(())
+    }
+
+    fn bytes(&mut self, start: u64, end: u64) -> io::Result<Vec<u8>> {
+        let length = usize::try_from(end - start).unwrap_or(usize::MAX);
+        if start >= self.start && end <= self.start + self.window.len() as u64 {
+            let at = usize::try_from(start - self.start).unwrap_or(usize::MAX);
+            return Ok(self.window[at..at + length].to_vec());
+        }
+        let mut bytes = vec![0; length];
+        (self.read)(&mut bytes, start)?;
+        Ok(bytes)
+    }
+}
+
+fn seen(line: &[u8], start: u64) -> Seen {
+    let place = |id: &str| Frame::read(id).map(|frame| Place { batch: frame.batch.to_owned(), k: frame.k, n: frame.n });
+    match Line::read(line) {
+        Line::Blank => Seen::Blank,
+        Line::Record(record) => Seen::Record(place(record.id()), None),
+        Line::Damaged => match Start::of(line) {
+            Start::Record(record, length) => Seen::Record(place(record.id()), Some(start + length as u64)),
+            Start::Glued => Seen::Record(None, None),
+            Start::Junk => Seen::Damaged,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BATCH: &str = "0123456789abcdef0123456789abcdef";
+
+    fn find(log: &[u8]) -> Tail {
+        Tail::find(log.len() as u64, |buffer, at| {
+            let at = usize::try_from(at).unwrap();
+            buffer.copy_from_slice(&log[at..at + buffer.len()]);
+            Ok(())
+        })
+        .unwrap()
+    }
+
+    fn record(id: &str) -> String {
+        format!("{{\"id\":\"{id}\",\"name\":\"a.b\"}}\n")
+    }
+
+    fn batch(n: u64) -> String {
+        (1..=n).map(|k| record(&format!("{BATCH}.{k}-{n}"))).collect()
+    }
+
+    #[track_caller]
+    fn check(parts: &[&str], whole_parts: usize) {
+        let log = parts.concat();
+        let whole = parts[..whole_parts].concat().len() as u64;
+        let tail = find(log.as_bytes());
+        assert_eq!((tail.whole, tail.size), (whole, log.len() as u64), "{log}");
+    }
+
+    #[test]
+    fn a_whole_log_is_whole() {
+        check(&[], 0);
+        check(&[&record("x")], 1);
+        check(&[&record("x"), &batch(3)], 2);
+        check(&[&record("x"), "\n \n"], 2);
+        check(&["damaged\n", &record("x")], 2);
+    }
+
+    #[test]
+    fn part_of_the_last_batch_is_torn_from_the_batchs_start() {
+        let lines: Vec<String> = (1..=3).map(|k| record(&format!("{BATCH}.{k}-3"))).collect();
+        check(&[&record("x"), &lines[0], &lines[1]], 1);
+        check(&[&record("x"), &lines[0], &lines[1], &lines[2][..20]], 1);
+        check(&[&record("x"), &lines[0], "\0\0\0\n", &lines[2]], 1);
+        check(&[&record("x"), "\0\0\0\n", &lines[2]], 1);
+        check(&[&record("x"), "old damage\n", &lines[0], &lines[1]], 2);
+        check(&[&lines[2]], 0);
+        check(&[&lines[0], &lines[2]], 0);
+    }
+
+    #[test]
+    fn a_hole_in_an_older_batch_is_not_the_tails_affair() {
+        let cut = batch(3);
+        let cut = &cut[..cut.len() / 2];
+        check(&[cut, "\n", &record("x")], 3);
+        check(&[cut, "\n", &record("x"), "junk"], 3);
+    }
+
+    #[test]
+    fn junk_behind_the_last_whole_record_is_torn() {
+        for junk in ["\0\0\0\0", "x", "{\"id\":\"7\"", "x\n", "\n\nx\n\n", "{}\n"] {
+            let log = [&record("x"), junk].concat();
+            let tail = find(log.as_bytes());
+            let blanks = junk.len() - junk.trim_start_matches('\n').len();
+            assert_eq!(tail.whole, (record("x").len() + blanks) as u64, "{junk:?}");
+        }
+    }
+
+    #[test]
+    fn a_whole_record_without_its_newline_counts_whatever_follows() {
+        let bare = record("x").trim_end().to_owned();
+        for junk in ["", "\0\0", "{\"id\":\"7\"", "\u{fffd}"] {
+            let tail = find([&batch(2), &bare, junk].concat().as_bytes());
+            assert_eq!((tail.whole, tail.lacks_newline), ((batch(2).len() + bare.len()) as u64, true), "{junk:?}");
+        }
+        let glued = [bare.as_str(), &record("y")].concat();
+        check(&[&glued], 1);
+        check(&[&glued, "junk"], 1);
+    }
+
+    #[test]
+    fn lines_longer_than_the_window_are_found() {
+        let long = format!("{{\"id\":\"{BATCH}.2-2\",\"name\":\"a.b\",\"payload\":\"{}\"}}\n", "x".repeat(200_000));
+        check(&[&record("x"), &record(&format!("{BATCH}.1-2")), &long], 3);
+        check(&[&record("x"), &long], 1);
+        check(&[&record("x"), &"\0".repeat(300_000)], 1);
+    }
+}
