@@ -11,5 +11,6 @@ pub mod moment;
 pub mod payload;
 pub mod receipt;
 pub mod record;
+pub mod state;
 pub mod tail;
 pub mod vocabulary;
