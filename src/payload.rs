@@ -57,6 +57,12 @@ impl Payload {
         self.0.get()
     }
 
+    /// The JSON text as a raw value, given up.
+    #[must_use]
+    pub fn into_raw(self) -> Box<RawValue> {
+        self.0
+    }
+
     /// Reads the payload as a typed value, if it has that shape.
     #[must_use]
     pub fn parse<T: DeserializeOwned>(&self) -> Option<T> {

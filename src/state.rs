@@ -207,6 +207,16 @@ impl State {
         State { verifier, ..State::default() }
     }
 
+    /// Forgets all events, for a log that is another than before.
+    pub fn start_over(&mut self) {
+        *self = State::new(self.verifier.take());
+    }
+
+    /// Trusts a secret that was made just now; no receipt can have been signed with it yet.
+    pub fn trust(&mut self, secret: Secret) {
+        self.verifier = Some(secret);
+    }
+
     /// The highest number.
     #[must_use]
     pub fn seq(&self) -> u64 {

@@ -1,0 +1,256 @@
+//! The home: a directory, its key, and where in it things lie.
+//!
+//! Makes what is missing, readable by the owner only; never changes what it finds. The invariant: a home has one key, made
+//! once whatever starts at the same time, and a key that others could read is not used.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use zeroize::Zeroizing;
+
+use crate::append::sync_folder;
+use crate::log::Places;
+use crate::receipt::{SECRET_BYTES, Secret, SecretFault};
+
+/// The largest key file that is read, in bytes.
+const KEY_BYTES_MAX: u64 = 4096;
+
+/// A home directory; it may not be one yet.
+#[derive(Debug, Clone)]
+pub struct Home {
+    root: PathBuf,
+}
+
+/// What went wrong with a home.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeError {
+    /// An ordinary failure to read or make something.
+    #[error("could not {act} `{}`: {source}", path.display())]
+    Io {
+        /// What was attempted.
+        act: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Others can read or change the key.
+    #[error("could not use `{}`: mode {mode:04o} lets others at it", path.display())]
+    KeyOpen {
+        /// The key file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// The key belongs to somebody else.
+    #[error("could not use `{}`: it belongs to user {owner}", path.display())]
+    KeyOwner {
+        /// The key file.
+        path: PathBuf,
+        /// Who owns it.
+        owner: u32,
+    },
+    /// The key is no regular file.
+    #[error("could not use `{}`: it is not a regular file", .0.display())]
+    KeyNotAFile(PathBuf),
+    /// The key file holds no key.
+    #[error("could not use `{}`: {fault}", path.display())]
+    KeyFault {
+        /// The key file.
+        path: PathBuf,
+        /// What is wrong with its text.
+        fault: SecretFault,
+    },
+}
+
+impl HomeError {
+    /// The remedy, as a line.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            HomeError::Io { .. } => None,
+            HomeError::KeyOpen { path, .. } => Some(format!("chmod 600 {}", shell_word(path))),
+            HomeError::KeyOwner { path, .. } => Some(format!("chown \"$(id -u)\" {}", shell_word(path))),
+            HomeError::KeyNotAFile(path) | HomeError::KeyFault { path, .. } => {
+                Some(format!("restore {} from a backup; without it no script of this home can be proven", shell_word(path)))
+            }
+        }
+    }
+}
+
+/// A path as one word of a shell line.
+fn shell_word(path: &Path) -> String {
+    format!("'{}'", path.to_string_lossy().replace('\'', "'\\''"))
+}
+
+fn io_error<'p>(act: &'static str, path: &'p Path) -> impl FnOnce(io::Error) -> HomeError + use<'p> {
+    move |source| HomeError::Io { act, path: path.to_owned(), source }
+}
+
+impl Home {
+    /// Names a home by its directory.
+    #[must_use]
+    pub fn at(root: PathBuf) -> Home {
+        Home { root }
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where the log and what belongs to it lie.
+    #[must_use]
+    pub fn places(&self) -> Places {
+        let own = self.own();
+        Places { log: self.root.join("events.jsonl"), lock: own.join("lock"), torn: own.join("torn") }
+    }
+
+    /// Where the markers of open prompts lie.
+    #[must_use]
+    pub fn turns(&self) -> PathBuf {
+        self.own().join("turns")
+    }
+
+    fn own(&self) -> PathBuf {
+        self.root.join(".self")
+    }
+
+    fn key_path(&self) -> PathBuf {
+        self.root.join(".secret")
+    }
+
+    /// Makes the directory and `.self/` if they are missing.
+    pub fn make(&self) -> Result<(), HomeError> {
+        let folder = self.own();
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(io_error("make", &folder))
+    }
+
+    /// Reads the key; `None` if there is no key file.
+    pub fn secret(&self) -> Result<Option<Secret>, HomeError> {
+        let path = self.key_path();
+        let facts = match std::fs::metadata(&path) {
+            Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(None),
+            facts => facts.map_err(io_error("read", &path))?,
+        };
+        if !facts.is_file() {
+            return Err(HomeError::KeyNotAFile(path));
+        }
+        let (mode, owner) = (facts.mode() & 0o7777, facts.uid());
+        if mode & 0o077 != 0 {
+            return Err(HomeError::KeyOpen { path, mode });
+        }
+        if owner != rustix::process::geteuid().as_raw() {
+            return Err(HomeError::KeyOwner { path, owner });
+        }
+        let mut text = Zeroizing::new(Vec::new());
+        let file = File::open(&path).map_err(io_error("read", &path))?;
+        io::Read::read_to_end(&mut io::Read::take(file, KEY_BYTES_MAX), &mut text).map_err(io_error("read", &path))?;
+        Secret::read(&text).map(Some).map_err(|fault| HomeError::KeyFault { path, fault })
+    }
+
+    /// Makes the key out of random bytes, unless somebody else makes it first, and reads it back. A link puts the finished file
+    /// in place, so that nobody ever sees an empty one; `tag` tells that file from others under way.
+    pub fn make_secret(&self, random: [u8; SECRET_BYTES], tag: &str) -> Result<Option<Secret>, HomeError> {
+        let path = self.key_path();
+        let secret = Secret::new(random);
+        let draft = self.own().join(format!("secret.{tag}"));
+        let write = || -> io::Result<()> {
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+            file.write_all(secret.text().as_bytes())?;
+            file.sync_all()
+        };
+        let made = write().and_then(|()| match std::fs::hard_link(&draft, &path) {
+            Err(fault) if fault.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            linked => linked,
+        });
+        let _ = std::fs::remove_file(&draft);
+        made.and_then(|()| sync_folder(&path)).map_err(io_error("make", &path))?;
+        self.secret()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn home() -> (tempfile::TempDir, Home) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path().to_owned());
+        home.make().unwrap();
+        (folder, home)
+    }
+
+    #[test]
+    fn k1_racing_first_runs_make_one_key() {
+        let (_folder, home) = home();
+        let keys: Vec<String> = std::thread::scope(|scope| {
+            let makers: Vec<_> = (0..32_u8)
+                .map(|n| {
+                    let home = &home;
+                    scope.spawn(move || home.make_secret([n; SECRET_BYTES], &n.to_string()).unwrap().unwrap().text().to_string())
+                })
+                .collect();
+            makers.into_iter().map(|maker| maker.join().unwrap()).collect()
+        });
+        assert!(keys.iter().all(|key| *key == keys[0]));
+        assert_eq!(std::fs::read_dir(home.own()).unwrap().count(), 0, "no draft is left");
+    }
+
+    #[test]
+    fn k2_a_key_that_is_not_right_is_refused_with_the_cause() {
+        let (_folder, home) = home();
+        home.make_secret([7; SECRET_BYTES], "x").unwrap();
+        let path = home.key_path();
+        let fault = || home.secret().unwrap_err();
+        for mode in [0o644, 0o640, 0o604, 0o610, 0o601] {
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+            let fault = fault();
+            assert_eq!(fault.to_string(), format!("could not use `{}`: mode {mode:04o} lets others at it", path.display()));
+            assert_eq!(fault.hint(), Some(format!("chmod 600 '{}'", path.display())));
+        }
+        for mode in [0o400, 0o600] {
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+            assert_eq!(home.secret().unwrap().unwrap().text().trim(), "07".repeat(32));
+        }
+        for (text, cause) in [("", "it is too short"), ("0707", "it is too short"), (&"x".repeat(64), "it is not hexadecimal")] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(fault().to_string(), format!("could not use `{}`: {cause}", path.display()));
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert!(home.secret().unwrap().is_none());
+        std::fs::create_dir(&path).unwrap();
+        assert_eq!(fault().to_string(), format!("could not use `{}`: it is not a regular file", path.display()));
+    }
+
+    #[test]
+    fn k5_no_error_shows_the_keys_text() {
+        let (_folder, home) = home();
+        let path = home.key_path();
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&path)
+            .unwrap()
+            .write_all(b"5ec2e7zz")
+            .unwrap();
+        let fault = home.secret().unwrap_err();
+        assert!(!format!("{fault} {fault:?} {:?}", fault.hint()).contains("5ec2e7"));
+    }
+
+    #[test]
+    fn what_is_made_is_the_owners_alone() {
+        let (_folder, home) = home();
+        let home = Home::at(home.root().join("a/b"));
+        home.make().unwrap();
+        for path in [home.root().to_owned(), home.own()] {
+            assert_eq!(std::fs::metadata(path).unwrap().mode() & 0o777, 0o700);
+        }
+    }
+}
