@@ -1,1 +1,25 @@
-fn main() {}
+//! The executable `self`: environment, clock and randomness, and nothing else.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use jiff::Timestamp;
+use self_kernel::append::Disk;
+use self_kernel::cli;
+use self_kernel::event::Speaker;
+use self_kernel::home::Home;
+use self_kernel::kernel::{Kernel, World};
+
+fn main() -> ExitCode {
+    // A file-size limit is then an error of the write, and not a death in the middle of an append.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)));
+    let home = std::env::var_os("SELF_HOME").filter(|home| !home.is_empty()).map_or_else(|| PathBuf::from("."), PathBuf::from);
+    let home = std::path::absolute(&home).unwrap_or(home);
+    let caller = std::env::var_os("SELF_CALLER").map(|caller| caller.to_string_lossy().into_owned());
+    let world =
+        World { now: Timestamp::now, random: |bytes| getrandom::fill(bytes).map_err(io::Error::from), disk: Disk::real() };
+    cli::run(std::env::args_os(), &Kernel::new(Home::at(home), Speaker::claimed(caller), world))
+}

@@ -1,0 +1,325 @@
+//! The command line: arguments as typed, and what is printed.
+//!
+//! stdout carries the product, stderr the words, each line behind `self: `. Decides nothing about the log. The invariant: a
+//! closed stdout is a quiet end, and at a terminal no control character of the log is live.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::contract::{ACCOUNT, SCRIPT, WIRE};
+use crate::face::Face;
+use crate::hear::Answered;
+use crate::kernel::{Answers, BODY_BYTES_MAX, Error, Heard, Kernel, Prompted};
+use crate::quotation::{flattened, shown};
+use crate::turn::{Ear, Found, Kind};
+use crate::wire::{self, Reading};
+
+/// How long the filter waits for input before it says that it is reading.
+const SILENCE_SECONDS: i64 = 2;
+
+const AFTER_HELP: &str = "\
+The loop:
+  echo \"what's going on today?\" | self | claude -p | self
+  A first self turns prose into a prompt, a mind answers it, the second hears the answer.
+  self < /dev/null | claude -p | self            let a mind do what waits
+  self quiet                                     ask whether anything waits
+
+Bare self reads stdin: events are heard; prose is the reply if this pipeline has an open prompt, else a question;
+nothing is a request for work. At a terminal it says where you are.
+
+Environment:
+  SELF_HOME      the home directory; else the current one
+  SELF_CALLER    who speaks: kept with every event, never believed
+  NO_COLOR       no colour, ever
+
+Exit status: 0 done, 1 failed or not there, 2 usage, 65 refused input of which nothing was recorded,
+75 try again, 141 stdout closed.";
+
+/// A filter with a memory: prose in, a situated prompt out, every answer kept in one log.
+#[derive(Debug, Parser)]
+#[command(name = "self", version, after_help = AFTER_HELP, max_term_width = 110)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Record a question and print the prompt for a mind; without TEXT, stdin is the question
+    Ask {
+        /// The question; several words are joined by blanks
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        text: Vec<OsString>,
+    },
+    /// Hear a mind's answer on stdin, whatever pipeline it comes from: events land, prose is the reply
+    Hear {
+        /// Exit 65 if anything was rejected or refused
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Print the prompt about what waits: scripts to write, a message to answer, else a reflection
+    Work,
+    /// Exit 0 if nothing but a reflection is left to do, 1 if work waits
+    Quiet,
+    /// Print a page; this version has `brief`
+    Show {
+        /// The page's name
+        name: OsString,
+    },
+    /// Print the contracts: how a mind answers, what a script is, what an account is
+    Protocol,
+}
+
+/// Where a verb prints, and whether a person reads along.
+struct Voice {
+    out_is_terminal: bool,
+    err_is_terminal: bool,
+}
+
+/// How a verb ended: its exit status, or that stdout was closed.
+type Ended = Result<u8, io::Error>;
+
+/// Runs one invocation: arguments as the system gave them, the first being the program's name.
+#[must_use]
+pub fn run(arguments: impl IntoIterator<Item = OsString>, kernel: &Kernel) -> ExitCode {
+    let voice = Voice { out_is_terminal: io::stdout().is_terminal(), err_is_terminal: io::stderr().is_terminal() };
+    let ended = match Arguments::try_parse_from(arguments) {
+        Err(usage) if usage.use_stderr() => {
+            voice.raw(&usage.to_string());
+            Ok(2)
+        }
+        Err(help) => voice.print(&help.to_string()).map(|()| 0),
+        Ok(arguments) => voice.verb(arguments.verb, kernel),
+    };
+    match ended {
+        Ok(status) => ExitCode::from(status),
+        Err(fault) if fault.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(141),
+        Err(fault) => {
+            voice.say(&[format!("could not write to stdout: {fault}")]);
+            ExitCode::from(1)
+        }
+    }
+}
+
+impl Voice {
+    fn verb(&self, verb: Option<Verb>, kernel: &Kernel) -> Ended {
+        match verb {
+            None if io::stdin().is_terminal() && self.out_is_terminal => self.told(kernel.orient()),
+            None if io::stdin().is_terminal() => self.prompt(kernel.work(io::stdout().as_fd())),
+            None => self.filter(kernel),
+            Some(Verb::Ask { text }) if text.is_empty() => match self.body(&mut None) {
+                Ok(body) => self.ask(kernel, &body),
+                Err(fault) => self.fail(&fault),
+            },
+            Some(Verb::Ask { text }) => {
+                let words: Vec<_> = text.iter().map(|word| word.to_string_lossy()).collect();
+                self.prompt(kernel.ask(&words.join(" "), io::stdout().as_fd()))
+            }
+            Some(Verb::Hear { strict }) => self.hear_outright(kernel, strict),
+            Some(Verb::Work) => self.prompt(kernel.work(io::stdout().as_fd())),
+            Some(Verb::Quiet) => match kernel.quiet() {
+                Ok((quiet, words)) => {
+                    self.say(&words);
+                    Ok(u8::from(!quiet))
+                }
+                Err(fault) => self.fail(&fault).map(|_| 75),
+            },
+            Some(Verb::Show { name }) => self.told(kernel.show(&name.to_string_lossy())),
+            Some(Verb::Protocol) => self
+                .print(&format!(
+                    "# How a mind answers\n\n{WIRE}\n# What a script is\n\n{SCRIPT}\n# What an account is\n\n{ACCOUNT}"
+                ))
+                .map(|()| 0),
+        }
+    }
+
+    /// The bare filter: reads a body and shows the face that fits.
+    fn filter(&self, kernel: &Kernel) -> Ended {
+        let mut ear = Some(Ear::open(&kernel.home().turns(), io::stdin().as_fd()));
+        let body = match self.body(&mut ear) {
+            Ok(body) => body,
+            Err(fault) => return self.fail(&fault),
+        };
+        let found = ear.as_mut().and_then(Ear::prompt);
+        let reading = match kernel.settle(wire::read(&body)) {
+            Ok(reading) => reading,
+            Err(fault) => return self.fail(&fault),
+        };
+        if let Some(found) = found.as_ref().filter(|found| found.kind == Kind::Failed) {
+            return self.pass_on(reading, found);
+        }
+        match Face::of(&reading, found.is_some()) {
+            Face::Ask => self.ask(kernel, &body),
+            Face::Work => self.prompt(kernel.work(io::stdout().as_fd())),
+            Face::Silence => self.silence(found),
+            Face::Hear | Face::Reply => {
+                let answers = answers(found.as_ref()).unwrap_or(Answers::Nothing);
+                self.hear(kernel, reading, answers, found, false)
+            }
+        }
+    }
+
+    fn hear_outright(&self, kernel: &Kernel, strict: bool) -> Ended {
+        let mut ear = Some(Ear::open(&kernel.home().turns(), io::stdin().as_fd()));
+        let body = match self.body(&mut ear) {
+            Ok(body) => body,
+            Err(fault) => return self.fail(&fault),
+        };
+        let found = ear.as_mut().and_then(Ear::prompt);
+        let reading = match kernel.settle(wire::read(&body)) {
+            Ok(reading) if reading.is_nothing() => return self.silence(found),
+            Ok(reading) => reading,
+            Err(fault) => return self.fail(&fault),
+        };
+        let answers = answers(found.as_ref()).unwrap_or(Answers::NewestAsk);
+        self.hear(kernel, reading, answers, found, strict)
+    }
+
+    fn ask(&self, kernel: &Kernel, body: &[u8]) -> Ended {
+        let text = String::from_utf8_lossy(body);
+        if let std::borrow::Cow::Owned(_) = text {
+            self.say(&["the input was not all UTF-8; what was not is now U+FFFD".to_owned()]);
+        }
+        self.prompt(kernel.ask(text.trim_start_matches('\u{feff}'), io::stdout().as_fd()))
+    }
+
+    fn hear(&self, kernel: &Kernel, reading: Reading, answers: Answers, found: Option<Found>, strict: bool) -> Ended {
+        let notes: Vec<_> = reading.notes.iter().map(ToString::to_string).collect();
+        self.say(&notes);
+        if let Some(found) = found {
+            found.take();
+        }
+        let Heard { reply, words, objected, unjudged, failure } = kernel.hear(reading, answers);
+        self.say(&words);
+        let status = match &failure {
+            Some(fault) => self.fail(fault)?,
+            None if unjudged => 75,
+            None if strict && objected => 65,
+            None => 0,
+        };
+        if !reply.is_empty() {
+            self.print(&format!("{reply}\n"))?;
+        }
+        Ok(status)
+    }
+
+    /// No prompt was made upstream, so what came is no answer to one: it goes on as it is.
+    fn pass_on(&self, reading: Reading, _failed: &Found) -> Ended {
+        self.say(&["no prompt was made, so nothing of this was recorded".to_owned()]);
+        let reply = Kernel::reply_of(reading);
+        if !reply.is_empty() {
+            self.print(&format!("{reply}\n"))?;
+        }
+        Ok(75)
+    }
+
+    fn silence(&self, found: Option<Found>) -> Ended {
+        if let Some(found) = found {
+            found.take();
+        }
+        self.say(&["the mind said nothing; nothing was recorded".to_owned()]);
+        Ok(75)
+    }
+
+    /// Prints a prompt, and stays until whoever will hear its answer can find its marker.
+    fn prompt(&self, made: Result<Prompted, Error>) -> Ended {
+        let Prompted { text, mark, words } = match made {
+            Ok(prompted) => prompted,
+            Err(fault) => return self.fail(&fault),
+        };
+        self.say(&words);
+        let printed = self.print(&text);
+        if let Some(Err(fault)) = mark.map(|mark| mark.follow(close_stdout)) {
+            self.say(&[fault.to_string(), format!("hint: {}", fault.hint())]);
+        }
+        printed.map(|()| 0)
+    }
+
+    fn told(&self, page: Result<(String, Vec<String>), Error>) -> Ended {
+        match page {
+            Ok((text, words)) => {
+                self.say(&words);
+                self.print(&text).map(|()| 0)
+            }
+            Err(fault) => self.fail(&fault),
+        }
+    }
+
+    fn fail(&self, fault: &Error) -> Ended {
+        let hint = fault.hint().map(|hint| format!("hint: {hint}"));
+        self.say(&[Some(fault.to_string()), hint].into_iter().flatten().collect::<Vec<_>>());
+        Ok(fault.status())
+    }
+
+    /// Reads stdin to its end. If nothing comes for a while and a person may be waiting, says so.
+    fn body(&self, ear: &mut Option<Ear>) -> Result<Vec<u8>, Error> {
+        let input = io::stdin();
+        let has_prompt = |ear: &mut Option<Ear>| ear.as_mut().is_some_and(Ear::has_open_prompt_now);
+        if self.err_is_terminal && !comes_soon(input.as_fd()) && !has_prompt(ear) {
+            self.say(&["reading stdin to its end; Ctrl-D ends it at a terminal".to_owned()]);
+        }
+        let mut body = vec![0; 1 << 16];
+        let mut input = input.lock();
+        let first = input.read(&mut body).map_err(Error::Input)?;
+        body.truncate(first);
+        if let Some(ear) = ear.as_mut().filter(|_| first > 0) {
+            ear.first_byte();
+        }
+        input.take((BODY_BYTES_MAX + 1 - first) as u64).read_to_end(&mut body).map_err(Error::Input)?;
+        if body.len() > BODY_BYTES_MAX {
+            return Err(Error::BodyTooLarge);
+        }
+        if wire::is_utf16(&body) {
+            return Err(Error::Utf16);
+        }
+        Ok(body)
+    }
+
+    /// Prints the product. At a terminal, control characters show.
+    fn print(&self, text: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        if self.out_is_terminal {
+            out.write_all(shown(text).as_bytes())?;
+        } else {
+            out.write_all(text.as_bytes())?;
+        }
+        out.flush()
+    }
+
+    /// Says lines on stderr. Nobody can be told that stderr is closed.
+    fn say(&self, lines: &[String]) {
+        let text: String = lines.iter().map(|line| format!("self: {}\n", flattened(line))).collect();
+        self.raw(&text);
+    }
+
+    fn raw(&self, text: &str) {
+        let _ = io::stderr().lock().write_all(text.as_bytes());
+    }
+}
+
+fn answers(found: Option<&Found>) -> Option<Answers> {
+    let ask = match found?.kind {
+        Kind::Ask(seq) => Some(seq),
+        Kind::Work | Kind::Learn => None,
+        Kind::Failed => return None,
+    };
+    Some(Answers::Prompt(Answered { ask }))
+}
+
+/// Whether input, or its end, comes within the silence that a person would wonder about.
+fn comes_soon(input: std::os::fd::BorrowedFd<'_>) -> bool {
+    let silence = Timespec { tv_sec: SILENCE_SECONDS, tv_nsec: 0 };
+    !matches!(poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&silence)), Ok(0))
+}
+
+/// Gives stdout up, so that its reader sees the end while this process stays.
+fn close_stdout() {
+    if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(null);
+    }
+}
