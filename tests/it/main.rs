@@ -1,1 +1,3 @@
+//! The promises of `self`, held against the real executable and against a kernel over a fixed world.
 
+mod prompts;
