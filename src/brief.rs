@@ -8,7 +8,8 @@ use std::fmt::Write;
 use crate::capability::{Capability, Kind};
 use crate::log::Damage;
 use crate::quotation::{flattened, origin};
-use crate::state::{Installed, STALLED_AT, Standing, State};
+use crate::standing::{Installed, STALLED_AT, Standing};
+use crate::state::State;
 use crate::task::Task;
 
 /// The longest brief, in characters.

@@ -31,6 +31,7 @@ mod reasoning;
 pub mod receipt;
 pub mod record;
 mod slip;
+pub mod standing;
 pub mod state;
 pub mod tail;
 pub mod task;

@@ -11,7 +11,8 @@ use crate::brief::brief;
 use crate::capability::Capability;
 use crate::contract::{SCRIPT, WIRE};
 use crate::quotation::{flattened, origin, quoted, shown};
-use crate::state::{Declared, Installed, Origin, Rejection, Role, Standing, State};
+use crate::standing::{Declared, Installed, Origin, Rejection, Standing};
+use crate::state::{Role, State};
 use crate::task::{Task, to_mend};
 use crate::wire::{self, Item};
 

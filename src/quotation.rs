@@ -4,7 +4,7 @@
 //! origin stands above it. The invariant: nothing that is quoted, flattened or shown here carries a live control character, or
 //! reads as an event, a script or the end of a thought.
 
-use crate::state::Origin;
+use crate::standing::Origin;
 
 /// How much of a door's or a speaker's text an origin line shows, in characters.
 pub const ORIGIN_CHARS_MAX: usize = 128;

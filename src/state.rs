@@ -10,8 +10,9 @@ use serde::Deserialize;
 
 use crate::capability::{Capability, CapabilityName, Declaration, Kind};
 use crate::event::{Door, Event};
-use crate::receipt::{Before, Form, Secret, Verified, sha256, verify};
+use crate::receipt::{Before, Form, Secret, sha256, verify};
 use crate::record::Frame;
+use crate::standing::{Declared, Installed, Notice, Origin, Rejection, Standing, keep_newest};
 use crate::vocabulary::{CHAT_MESSAGE, Word, speaks_through};
 
 /// How many turns of the conversation are kept: eight for a prompt, and the ask that it is made for.
@@ -20,145 +21,8 @@ pub const TURNS_MAX: usize = 9;
 /// How much of a turn is kept, in characters.
 pub const TURN_CHARS_MAX: usize = 300;
 
-/// How many open rejections of one capability, and how many notices, are kept.
-pub const NOTICES_MAX: usize = 32;
-
 /// How many asks without a reply are kept.
 pub const OPEN_ASKS_MAX: usize = 1024;
-
-/// After so many rejections a capability is no longer offered as work.
-pub const STALLED_AT: u32 = 5;
-
-/// Where a text of the log came from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
-    /// The event's number.
-    pub seq: u64,
-    /// The text of its door; empty where the record does not say.
-    pub via: String,
-    /// Who the caller said it was.
-    pub by: Option<String>,
-}
-
-impl Origin {
-    fn of(event: &Event<'_>) -> Origin {
-        let via = event.via.as_ref().map(|via| via.text().into_owned()).unwrap_or_default();
-        Origin { seq: event.seq, via, by: event.by.as_deref().map(str::to_owned) }
-    }
-}
-
-/// A declaration that stands.
-#[derive(Debug, Clone)]
-pub struct Declared {
-    /// Where it came from.
-    pub origin: Origin,
-    /// Its payload, as it stands in the log.
-    pub payload: String,
-    /// The SHA-256 of the payload, as hex digits.
-    pub digest: String,
-    /// What it says.
-    pub declaration: Declaration,
-}
-
-/// A script that is in force.
-#[derive(Debug, Clone)]
-pub struct Installed {
-    /// The receipt's number.
-    pub seq: u64,
-    /// The receipt.
-    pub receipt: Verified,
-    /// The declaration it was installed under; none for an older receipt without any.
-    pub declaration: Option<Declared>,
-}
-
-/// A script that was not installed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejection {
-    /// Where its record stands.
-    pub origin: Origin,
-    /// Why.
-    pub reason: String,
-    /// The start of the script.
-    pub excerpt: String,
-    /// The SHA-256 of the script, as hex digits.
-    pub sha256: String,
-}
-
-/// A refusal, or a rejection that names no capability: told to the next mind once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
-    /// Where its record stands.
-    pub origin: Origin,
-    /// What was refused: an event's name, or what a script claimed to be for; may be empty.
-    pub subject: String,
-    /// Why.
-    pub reason: String,
-    /// Its start.
-    pub excerpt: String,
-    batch: String,
-}
-
-/// How a capability stands.
-#[derive(Debug, Clone, Default)]
-pub struct Standing {
-    declarations: Vec<Declared>,
-    installed: Option<Installed>,
-    /// The newest receipt that could not be checked, for want of a key.
-    unproven: Option<u64>,
-    rejections: Vec<Rejection>,
-    failures: u32,
-    scripts: BTreeMap<String, u32>,
-}
-
-impl Standing {
-    /// The newest declaration.
-    #[must_use]
-    pub fn declared(&self) -> Option<&Declared> {
-        self.declarations.last()
-    }
-
-    /// The script in force.
-    #[must_use]
-    pub fn installed(&self) -> Option<&Installed> {
-        self.installed.as_ref()
-    }
-
-    /// Whether a receipt stands that could not be checked, for want of a key.
-    #[must_use]
-    pub fn is_unproven(&self) -> bool {
-        self.unproven.is_some()
-    }
-
-    /// Whether it is declared and no script was installed since.
-    #[must_use]
-    pub fn is_pending(&self) -> bool {
-        let receipt = self.unproven.max(self.installed.as_ref().map(|installed| installed.seq));
-        self.declared().is_some_and(|declared| Some(declared.origin.seq) > receipt)
-    }
-
-    /// The rejections since the last receipt or retirement, oldest first; the newest few.
-    #[must_use]
-    pub fn rejections(&self) -> &[Rejection] {
-        &self.rejections
-    }
-
-    /// Whether so many scripts were rejected since the last declaration that it is no longer offered as work.
-    #[must_use]
-    pub fn is_stalled(&self) -> bool {
-        self.failures >= STALLED_AT
-    }
-
-    /// How often the script of the newest rejection was rejected since the last declaration, receipt or retirement.
-    #[must_use]
-    pub fn repeats(&self) -> u32 {
-        self.rejections.last().and_then(|last| self.scripts.get(&last.sha256)).copied().unwrap_or(0)
-    }
-
-    fn starts_anew(&mut self) {
-        self.failures = 0;
-        self.scripts.clear();
-    }
-}
 
 /// Who speaks in a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -376,9 +240,7 @@ impl State {
         }
         let standing = self.capabilities.entry(capability).or_default();
         standing.declarations.extend(inherited);
-        standing.starts_anew();
-        standing.rejections.clear();
-        standing.installed = Some(Installed { seq: event.seq, receipt, declaration });
+        standing.install(Installed { seq: event.seq, receipt, declaration });
     }
 
     fn reject(&mut self, event: &Event<'_>, batch: &str) {
@@ -392,11 +254,7 @@ impl State {
             let subject = [&*target.kind, &*target.name].join("/").trim_matches('/').to_owned();
             return self.notice(Notice { origin: Origin::of(event), subject, reason, excerpt, batch: batch.to_owned() });
         };
-        let standing = self.capabilities.entry(capability).or_default();
-        standing.failures += 1;
-        *standing.scripts.entry(sha256.clone()).or_default() += 1;
-        standing.rejections.push(Rejection { origin: Origin::of(event), reason, excerpt, sha256 });
-        keep_newest(&mut standing.rejections);
+        self.capabilities.entry(capability).or_default().reject(Rejection { origin: Origin::of(event), reason, excerpt, sha256 });
     }
 
     fn refuse(&mut self, event: &Event<'_>, batch: &str) {
@@ -466,11 +324,6 @@ fn on_one_line(text: &str) -> String {
         line.push('…');
     }
     line
-}
-
-fn keep_newest<T>(list: &mut Vec<T>) {
-    let surplus = list.len().saturating_sub(NOTICES_MAX);
-    list.drain(..surplus);
 }
 
 #[derive(Deserialize)]

@@ -4,7 +4,8 @@
 //! loop `self | mind | self` comes to rest.
 
 use crate::capability::Capability;
-use crate::state::{Standing, State};
+use crate::standing::Standing;
+use crate::state::State;
 
 /// What to do next; the first that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,12 @@ fn history(repository: &Path) -> Vec<String> {
     let home = tempfile::tempdir().unwrap();
     let line = format!("'{ROOT}/examples/git-history/git-history' \"$0\" | '{}' hear", env!("CARGO_BIN_EXE_self"));
     let mut shell = Command::new("sh");
-    shell.args(["-c", &line]).arg(repository).env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("SELF_HOME", home.path());
+    shell
+        .args(["-c", &line])
+        .arg(repository)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("SELF_HOME", home.path());
     let output = shell.stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "every line was an event");
@@ -37,7 +42,11 @@ fn this_repositorys_own_history_lands_whole() {
     let log = history(repository);
     assert_eq!(log.len(), hashes.lines().count() + 1);
     for (hash, line) in hashes.lines().zip(&log[1..]) {
-        assert!(line.contains(&format!("\"name\":\"commit.made\",")) && line.contains(&format!("\"payload\":{{\"hash\":\"{hash}\",\"author\":\"")), "{line}");
+        assert!(
+            line.contains(&format!("\"name\":\"commit.made\","))
+                && line.contains(&format!("\"payload\":{{\"hash\":\"{hash}\",\"author\":\"")),
+            "{line}"
+        );
     }
 }
 
@@ -51,7 +60,10 @@ fn twenty_thousand_commits_pass_in_one_body() {
     for n in 0..20_000 {
         let subject = format!("say \"{n}\" \\ and\ttab");
         let bytes = subject.len();
-        stream.push_str(&format!("commit refs/heads/main\ncommitter A \"B\" C <a@b> {} +0100\ndata {bytes}\n{subject}\n", 1_000_000_000 + n));
+        stream.push_str(&format!(
+            "commit refs/heads/main\ncommitter A \"B\" C <a@b> {} +0100\ndata {bytes}\n{subject}\n",
+            1_000_000_000 + n
+        ));
         stream.push_str(&format!("M 100644 inline dir/f{}\ndata 1\n{}\n", n % 7, n % 10));
     }
     git(&repository, &["fast-import", "--quiet"], &stream);

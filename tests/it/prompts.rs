@@ -65,7 +65,8 @@ impl Fixed {
         let taken: Vec<_> = reading.items.iter().filter(|item| !matches!(item, Item::Prose(_))).collect();
         assert!(taken.is_empty(), "the wire takes part of a prompt: {taken:?}");
         assert_eq!(reading.notes.iter().map(ToString::to_string).collect::<Vec<_>>(), Vec::<String>::new());
-        let echoed: String = reading.items.iter().map(|item| if let Item::Prose(text) = item { text.as_str() } else { "" }).collect();
+        let echoed: String =
+            reading.items.iter().map(|item| if let Item::Prose(text) = item { text.as_str() } else { "" }).collect();
         assert_eq!(echoed, prompt, "nothing of a prompt is passed over");
         assert!(!prompt.chars().any(|char| char.is_control() && char != '\n' && char != '\t'), "a live control character");
         prompt.replace(&self.folder.path().display().to_string(), "/home/of/ada")
@@ -93,7 +94,8 @@ const DECLARATIONS: &str = r#"{"name":"command.declared","payload":{"name":"note
 
 #[test]
 fn no_golden_file_is_unused() {
-    let mut found: Vec<_> = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut found: Vec<_> =
+        fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     let mut expect = GOLDEN.map(str::to_owned);
     found.sort();
     expect.sort();
@@ -147,7 +149,9 @@ fn work_asks_for_a_reflection_when_nothing_waits() {
     let home = Fixed::new();
     check("work-reflect.md", &home.work());
     let log = fs::read_to_string(home.folder.path().join("events.jsonl")).unwrap();
-    assert!(log.lines().last().unwrap().ends_with(r#""name":"self.reflected","occurred_at":"2026-11-30T10:34:18.500000000Z","via":"pipe","by":"bob","payload":{}}"#));
+    assert!(log.lines().last().unwrap().ends_with(
+        r#""name":"self.reflected","occurred_at":"2026-11-30T10:34:18.500000000Z","via":"pipe","by":"bob","payload":{}}"#
+    ));
 }
 
 const HOSTILE: [&str; 12] = [
@@ -175,8 +179,12 @@ fn hostile_text_in_any_field_cannot_change_a_prompts_structure() {
         lines.push_str(&format!("{{\"name\":\"chat.message\",\"payload\":{{\"role\":\"user\",\"content\":{text}}}}}\n"));
         lines.push_str(&format!("{{\"name\":\"command.declared\",\"payload\":{{\"name\":\"c{at}\",\"description\":{text},\"params\":{{{text}:{text}}},\"NAME\":1}}}}\n"));
         lines.push_str(&format!("{{\"name\":\"projector.declared\",\"payload\":{{\"name\":\"p{at}\",\"description\":{text},\"consumes\":[{text}]}}}}\n"));
-        lines.push_str(&format!("{{\"name\":\"script.authored\",\"payload\":{{\"type\":\"command\",\"name\":\"c{at}\",\"script\":{text}}}}}\n"));
-        lines.push_str(&format!("{{\"name\":\"script.authored\",\"payload\":{{\"type\":{text},\"name\":{text},\"script\":{text}}}}}\n"));
+        lines.push_str(&format!(
+            "{{\"name\":\"script.authored\",\"payload\":{{\"type\":\"command\",\"name\":\"c{at}\",\"script\":{text}}}}}\n"
+        ));
+        lines.push_str(&format!(
+            "{{\"name\":\"script.authored\",\"payload\":{{\"type\":{text},\"name\":{text},\"script\":{text}}}}}\n"
+        ));
         lines.push_str(&format!("{{\"name\":\"log.sealed\",\"payload\":{{\"x\":{text}}}}}\n"));
         lines.push_str(&format!("{{\"name\":\"stray.event\",\"payload\":{text},}}\n"));
     }
