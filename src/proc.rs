@@ -21,6 +21,8 @@ const BEYOND_STAGE: usize = 3;
 /// How many descriptors of one process are looked at.
 const DESCRIPTORS_MAX: usize = 256;
 
+const SIGINT: u32 = 2;
+
 /// Never part of a walk.
 const STDERR: u32 = 2;
 
@@ -127,10 +129,10 @@ impl Here {
     }
 
     fn read(&self, pid: u32, stat: &Stat) -> Process {
-        let Stat { busy, parent, group, threads } = *stat;
+        let Stat { busy, parent, group, threads, ignores_interrupts } = *stat;
         let exe = executable(pid);
         let prompts = exe.is_some() && exe == self.exe && may_prompt(&read(&format!("/proc/{pid}/cmdline")).unwrap_or_default());
-        Process { pid, parent, group, busy, threads, exe, prompts, ends: ends(pid) }
+        Process { pid, parent, group, busy, ignores_interrupts, threads, exe, prompts, ends: ends(pid) }
     }
 }
 
@@ -226,6 +228,7 @@ struct Stat {
     parent: u32,
     group: u32,
     threads: u32,
+    ignores_interrupts: bool,
 }
 
 impl Stat {
@@ -237,13 +240,15 @@ impl Stat {
         Stat::parse(&String::from_utf8_lossy(&read(path)?))
     }
 
-    /// Parses `pid (name) state ppid pgrp …`, the number of threads being the 20th field; the name may hold anything, brackets
-    /// and blanks too.
+    /// Parses `pid (name) state ppid pgrp …`, the number of threads being the 20th field, the ignored signals the 33rd; the name
+    /// may hold anything, brackets and blanks too.
     fn parse(text: &str) -> Option<Stat> {
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse().ok();
+        let ignored: u64 = fields.get(30)?.parse().ok()?;
+        let ignores_interrupts = ignored & 1 << (SIGINT - 1) != 0;
         let busy = matches!(*fields.first()?, "R" | "D");
-        Some(Stat { busy, parent: number(1)?, group: number(2)?, threads: number(17)? })
+        Some(Stat { busy, parent: number(1)?, group: number(2)?, threads: number(17)?, ignores_interrupts })
     }
 }
 
@@ -253,8 +258,9 @@ mod tests {
 
     #[test]
     fn a_process_may_be_called_anything() {
-        let text = "7 (a) R (b) S 3 4 5 6 -1 0 0 0 0 0 0 0 0 0 20 0 12 0 99";
-        assert_eq!(Stat::parse(text), Some(Stat { busy: false, parent: 3, group: 4, threads: 12 }));
+        let text = "7 (a) R (b) S 3 4 5 6 -1 0 0 0 0 0 0 0 0 0 20 0 12 0 99 1 1 1 1 1 1 1 1 0 0 2";
+        let expect = Stat { busy: false, parent: 3, group: 4, threads: 12, ignores_interrupts: true };
+        assert_eq!(Stat::parse(text), Some(expect));
         assert_eq!(Stat::parse("7 (a) R 3"), None);
         assert_eq!(Stat::parse(""), None);
     }

@@ -309,7 +309,8 @@ impl Ear {
                 let (me, up) = (here.me(), &*up);
                 let at_work = |pipes: &[Pipe]| {
                     let prints = |process: &Process| process.stdout().is_some_and(|pipe| pipes.contains(&pipe));
-                    table.iter().any(|process| process.pid != me && process.prompts && prints(process))
+                    let may = |process: &Process| process.prompts || walk::is_forming(&table, process);
+                    table.iter().any(|process| process.pid != me && prints(process) && may(process))
                 };
                 match nearest(marker::all(&self.turns), boot, up) {
                     None => (None, at_work(up)),

@@ -39,6 +39,8 @@ pub(crate) struct Process {
     pub(crate) group: u32,
     /// Running or runnable, or waiting where nothing can wake it (as in `vfork`); for an ancestor, the thread that forked.
     pub(crate) busy: bool,
+    /// Ignores SIGINT: a shell without job control lets its background do so.
+    pub(crate) ignores_interrupts: bool,
     /// How many threads it has.
     pub(crate) threads: u32,
     /// What it runs; `None` where that cannot be told.
@@ -117,12 +119,16 @@ fn lineage(table: &[Process], pid: u32) -> Vec<&Process> {
     line
 }
 
-/// The process whose descendants may be links: the parent of the *stage*, which is my topmost ancestor, or myself, that has one
-/// of the pipes on this side.
-pub(crate) fn root(table: &[Process], me: u32, pipes: &[Pipe], side: Side) -> Option<u32> {
-    let line = lineage(table, me);
+/// The *stage* that a process is part of: its topmost ancestor, or itself, that has one of the pipes on this side.
+fn stage<'a>(table: &'a [Process], pid: u32, pipes: &[Pipe], side: Side) -> Option<&'a Process> {
+    let line = lineage(table, pid);
     let has = |process: &&&Process| process.side(side).is_some_and(|pipe| pipes.contains(&pipe));
-    line.iter().rev().find(has).or(line.first()).map(|stage| stage.parent)
+    line.iter().rev().find(has).or(line.first()).copied()
+}
+
+/// The process whose descendants may be links: the parent of my stage.
+pub(crate) fn root(table: &[Process], me: u32, pipes: &[Pipe], side: Side) -> Option<u32> {
+    stage(table, me, pipes, side).map(|stage| stage.parent)
 }
 
 /// What a process joins: the pipe of its stdin and the pipes it may write that to. A stdin inherited from the parent joins
@@ -146,34 +152,97 @@ fn feeds_descendant(table: &[Process], pid: u32, pipe: Pipe) -> bool {
 /// The pipe and what is downstream of it, nearest first.
 pub(crate) fn downstream(table: &[Process], me: u32, pipe: Pipe) -> Vec<Pipe> {
     let mut pipes = vec![pipe];
-    let mut at = 0;
-    while let Some(&pipe) = pipes.get(at) {
-        at += 1;
-        for (stdin, outs) in table.iter().filter(|process| process.pid != me).filter_map(|process| link(table, process)) {
-            let new = outs.into_iter().filter(|_| stdin == pipe);
-            for out in new {
-                if !pipes.contains(&out) {
-                    pipes.push(out);
-                }
-            }
+    loop {
+        joined(table, me, &mut pipes, Side::Stdout);
+        match beyond_the_dead_downstream(table, me, &pipes) {
+            Some(beyond) => pipes.push(beyond),
+            None => return pipes,
         }
     }
-    pipes
 }
 
 /// The pipe and what is upstream of it, nearest first.
 pub(crate) fn upstream(table: &[Process], me: u32, pipe: Pipe) -> Vec<Pipe> {
     let mut pipes = vec![pipe];
+    loop {
+        joined(table, me, &mut pipes, Side::Stdin);
+        match beyond_the_dead_upstream(table, me, &pipes) {
+            Some(beyond) => pipes.push(beyond),
+            None => return pipes,
+        }
+    }
+}
+
+/// Adds to the pipes what living processes join to them, in the direction of the side.
+fn joined(table: &[Process], me: u32, pipes: &mut Vec<Pipe>, side: Side) {
+    let links: Vec<(Pipe, Vec<Pipe>)> =
+        table.iter().filter(|process| process.pid != me).filter_map(|process| link(table, process)).collect();
     let mut at = 0;
     while let Some(&pipe) = pipes.get(at) {
         at += 1;
-        for (stdin, outs) in table.iter().filter(|process| process.pid != me).filter_map(|process| link(table, process)) {
-            if outs.contains(&pipe) && !pipes.contains(&stdin) {
-                pipes.push(stdin);
+        for (stdin, outs) in &links {
+            let next = match side {
+                Side::Stdout if *stdin == pipe => outs.as_slice(),
+                Side::Stdin if outs.contains(&pipe) => std::slice::from_ref(stdin),
+                Side::Stdin | Side::Stdout => &[],
+            };
+            for &new in next {
+                if !pipes.contains(&new) {
+                    pipes.push(new);
+                }
             }
         }
     }
-    pipes
+}
+
+/// Whether two stages are of one pipeline for sure, though no pipe joins them any more: they are children of one shell, and
+/// either have a process group that is not the shell's (a job), or are in its foreground. A shell without job control has one
+/// foreground pipeline at a time, and lets those in its background ignore SIGINT (POSIX, Shell Command Language 2.11).
+fn one_pipeline(table: &[Process], above: &Process, below: &Process) -> bool {
+    let Some(shell) = find(table, above.parent) else { return false };
+    let siblings = below.parent == shell.pid || below.pid == shell.pid;
+    let is_job = above.group != shell.group;
+    let in_foreground = !above.ignores_interrupts && !below.ignores_interrupts && shell.threads == 1;
+    siblings && above.group == below.group && (is_job || in_foreground)
+}
+
+fn is_read(table: &[Process], me: u32, pipe: Pipe) -> bool {
+    table.iter().any(|process| process.pid != me && process.ends.iter().any(|end| end.pipe == pipe && end.reads))
+}
+
+fn is_written(table: &[Process], me: u32, pipe: Pipe) -> bool {
+    table.iter().any(|process| process.pid != me && process.ends.iter().any(|end| end.pipe == pipe && end.writes))
+}
+
+/// Where a stage in between did not read to the end and is gone already: a pipe of my pipeline that nobody reads, above one of
+/// mine that nobody writes.
+fn beyond_the_dead_upstream(table: &[Process], me: u32, pipes: &[Pipe]) -> Option<Pipe> {
+    pipes.iter().find(|&&pipe| !is_written(table, me, pipe))?;
+    let below = stage(table, me, pipes, Side::Stdin)?;
+    let mut fed = find(table, me)?.stdout().into_iter().collect();
+    joined(table, me, &mut fed, Side::Stdout);
+    let beyond = |process: &Process| {
+        let pipe = process.stdout().filter(|pipe| !pipes.contains(pipe) && !is_read(table, 0, *pipe))?;
+        let is_above = process.pid != me && process.stdin().is_none_or(|stdin| !fed.contains(&stdin));
+        let above = stage(table, process.pid, &[pipe], Side::Stdout)?;
+        (is_above && one_pipeline(table, above, below)).then_some(pipe)
+    };
+    table.iter().find_map(beyond)
+}
+
+/// The same seen from the prompt: a pipe of my pipeline that nobody writes, below one of mine that nobody reads.
+fn beyond_the_dead_downstream(table: &[Process], me: u32, pipes: &[Pipe]) -> Option<Pipe> {
+    pipes.iter().find(|&&pipe| !is_read(table, me, pipe))?;
+    let above = stage(table, me, pipes, Side::Stdout)?;
+    let mut feeding = find(table, me)?.stdin().into_iter().collect();
+    joined(table, me, &mut feeding, Side::Stdin);
+    let beyond = |process: &Process| {
+        let new = |pipe: &Pipe| !pipes.contains(pipe) && !feeding.contains(pipe) && !is_written(table, 0, *pipe);
+        let pipe = process.stdin().filter(new)?;
+        let below = stage(table, process.pid, &[pipe], Side::Stdin)?;
+        (process.pid != me && one_pipeline(table, above, below)).then_some(pipe)
+    };
+    table.iter().find_map(beyond)
 }
 
 /// Whether a process runs another executable than its parent: it has been through `exec`, so its descriptors are as the shell
@@ -182,12 +251,19 @@ fn formed(table: &[Process], process: &Process) -> bool {
     process.exe.is_none() || find(table, process.parent).is_none_or(|parent| parent.exe != process.exe)
 }
 
+/// Whether a process is a fork at work that has not been through `exec`: its descriptors may still change.
+pub(crate) fn is_forming(table: &[Process], process: &Process) -> bool {
+    process.busy && !formed(table, process)
+}
+
 /// Tells whether each pipe has its reader. The evidence is what the shell does and not how long it takes: while it builds a
 /// pipeline it holds the reading end for the stage it has yet to fork and runs; once it has forked all, it has closed its copy.
 /// A caller that captures the output holds the reading end too, and sleeps.
+/// A pipe that nobody holds has lost its readers; what is further down may still be forked.
 pub(crate) fn readers(table: &[Process], me: u32, pipes: &[Pipe]) -> Readers {
     let ancestors: Vec<u32> = lineage(table, me).iter().map(|process| process.pid).collect();
-    let forming = |process: &Process| process.busy && (ancestors.contains(&process.pid) || !formed(table, process));
+    let forming = |process: &Process| is_forming(table, process) || (process.busy && ancestors.contains(&process.pid));
+    let root = root(table, me, pipes, Side::Stdout);
     let others = || table.iter().filter(|process| process.pid != me);
     let of_pipe = |&pipe: &Pipe| {
         let mut readers = others().filter(|process| process.stdin() == Some(pipe)).peekable();
@@ -197,6 +273,8 @@ pub(crate) fn readers(table: &[Process], me: u32, pipes: &[Pipe]) -> Readers {
         let holds = |process: &&Process| process.ends.iter().any(|end| end.pipe == pipe && end.reads && end.fd != 0);
         let mut holders = others().filter(holds).peekable();
         match holders.peek().is_some() {
+            false if others().any(|process| root == Some(process.pid) && process.busy) => Readers::Forming,
+            false if others().any(|process| root == Some(process.parent) && forming(process)) => Readers::Forming,
             false => Readers::Settled,
             true if holders.any(forming) => Readers::Forming,
             true => Readers::Captured,
@@ -350,7 +428,7 @@ mod tests {
         let dash = process(20, SHELL).from(1).with(1, 50, false, false).aside(2);
         let table = [process(ME, SHELL).to(1), shell(), dash.clone(), process(21, 20).from(1).to(50)];
         check_down(&table, 1, &[1, 50, 2]);
-        let table = [process(ME, SHELL).from(2), shell(), dash];
+        let table = [process(ME, SHELL).from(2), shell(), dash, process(22, SHELL).from(50)];
         check_up(&table, 2, &[2, 1]);
     }
 
@@ -376,6 +454,51 @@ mod tests {
         let own_parent = [process(ME, ME).to(1)];
         check_down(&own_parent, 1, &[1]);
         check_root(&own_parent, 1, Side::Stdout, ME);
+    }
+
+    /// `self | a | b | self`, of which a, who did not read, is gone: pipe 1 has no reader, pipe 2 no writer.
+    fn bereft(shell: &Process, prompt: &Process, ear: &Process) -> [Process; 4] {
+        let between = Process { group: ear.group, ignores_interrupts: ear.ignores_interrupts, ..process(102, SHELL) };
+        [prompt.clone().from(9).to(1), shell.clone(), between.from(2).to(3), ear.clone().from(3).to(4)]
+    }
+
+    #[track_caller]
+    fn check_dead(shell: &Process, prompt: &Process, ear: &Process, expect: bool) {
+        let table = bereft(shell, prompt, ear);
+        let (up, down) = (upstream(&table, ear.pid, 3), downstream(&table, prompt.pid, 1));
+        assert_eq!(up, if expect { vec![3, 2, 1, 9] } else { vec![3, 2] });
+        assert_eq!(down, if expect { vec![1, 2, 3, 4] } else { vec![1] });
+    }
+
+    #[test]
+    fn a_stage_that_is_gone_already_is_bridged_within_one_pipeline_only() {
+        let (prompt, ear) = (process(100, SHELL), process(103, SHELL));
+        let background = |process: &Process| Process { ignores_interrupts: true, ..process.clone() };
+        let job = |process: &Process, group| Process { group, ..process.clone() };
+        check_dead(&shell(), &prompt, &ear, true);
+        check_dead(&shell(), &background(&prompt), &ear, false);
+        check_dead(&shell(), &prompt, &background(&ear), false);
+        check_dead(&shell(), &background(&prompt), &background(&ear), false);
+        check_dead(&shell(), &job(&prompt, 100), &job(&ear, 100), true);
+        check_dead(&shell(), &job(&background(&prompt), 100), &job(&background(&ear), 100), true);
+        check_dead(&shell(), &job(&prompt, 100), &job(&ear, 102), false);
+        check_dead(&Process { threads: 8, ..shell() }, &prompt, &ear, false);
+        check_dead(&shell(), &Process { parent: 77, ..prompt.clone() }, &ear, false);
+    }
+
+    #[test]
+    fn a_shell_that_became_the_last_stage_bridges_too() {
+        let table = [process(ME, 1).from(2), process(101, ME).to(1)];
+        check_up(&table, 2, &[2, 1]);
+        assert_eq!(downstream(&table, 101, 1), [1, 2]);
+    }
+
+    #[test]
+    fn what_i_feed_myself_is_not_above_me() {
+        let after = process(101, SHELL).from(2).to(3);
+        check_up(&[process(ME, SHELL).from(1).to(2), shell(), after.clone()], 1, &[1]);
+        let before = process(99, SHELL).from(8).to(9);
+        check_down(&[process(ME, SHELL).from(9).to(1), shell(), before], 1, &[1]);
     }
 
     #[track_caller]
@@ -407,9 +530,12 @@ mod tests {
 
     #[test]
     fn a_pipe_that_nobody_can_read_has_no_reader_to_come() {
-        check_readers(&[shell().busy()], &[1], Readers::Settled);
+        check_readers(&[shell()], &[1], Readers::Settled);
         check_readers(&[], &[1], Readers::Settled);
-        check_readers(&[shell().holding(7).busy()], &[1], Readers::Settled);
+        check_readers(&[shell().holding(7)], &[1], Readers::Settled);
+        // … but the shell may still fork what is further down.
+        check_readers(&[shell().busy()], &[1], Readers::Forming);
+        check_readers(&[shell(), process(102, SHELL).unformed().busy()], &[1], Readers::Forming);
     }
 
     #[test]
