@@ -313,7 +313,7 @@ impl Ear {
                     table.iter().any(|process| process.pid != me && prints(process) && may(process))
                 };
                 match nearest(marker::all(&self.turns), boot, up) {
-                    None => (None, at_work(up)),
+                    None => (None, at_work(up) || walk::is_forming_above(&table, me, up)),
                     Some((path, marker)) => {
                         let making = marker.kind == Word::Failed && at_work(&[marker.pipe]);
                         (Some(Found { kind: Kind::of(&marker), path }), making)

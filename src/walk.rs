@@ -230,6 +230,15 @@ fn beyond_the_dead_upstream(table: &[Process], me: u32, pipes: &[Pipe]) -> Optio
     table.iter().find_map(beyond)
 }
 
+/// Whether a stage above me may be a fork that has yet to put its pipes in place, while a pipe of mine has lost its writers: a
+/// child of my shell at work with an end of a pipe neither as stdin nor as stdout.
+pub(crate) fn is_forming_above(table: &[Process], me: u32, pipes: &[Pipe]) -> bool {
+    let Some(below) = stage(table, me, pipes, Side::Stdin) else { return false };
+    let sibling = |process: &&Process| process.pid != below.pid && process.parent == below.parent && process.group == below.group;
+    let unplugged = |process: &Process| is_forming(table, process) && process.ends.iter().any(|end| end.fd > 1);
+    pipes.iter().any(|&pipe| !is_written(table, me, pipe)) && table.iter().filter(sibling).any(unplugged)
+}
+
 /// The same seen from the prompt: a pipe of my pipeline that nobody writes, below one of mine that nobody reads.
 fn beyond_the_dead_downstream(table: &[Process], me: u32, pipes: &[Pipe]) -> Option<Pipe> {
     pipes.iter().find(|&&pipe| !is_read(table, me, pipe))?;
@@ -491,6 +500,18 @@ mod tests {
         let table = [process(ME, 1).from(2), process(101, ME).to(1)];
         check_up(&table, 2, &[2, 1]);
         assert_eq!(downstream(&table, 101, 1), [1, 2]);
+    }
+
+    #[test]
+    fn a_fork_that_has_yet_to_place_its_pipes_may_be_above_me() {
+        let ear = process(ME, SHELL).from(2);
+        let fork = process(99, SHELL).unformed().busy();
+        let late = |fork: Process| is_forming_above(&[ear.clone(), shell(), fork], ME, &[2]);
+        assert!(late(fork.clone().with(4, 1, false, false)));
+        assert!(!late(fork.clone()), "it has placed them");
+        assert!(!late(process(99, SHELL).busy().with(4, 1, false, false)), "another program");
+        assert!(!late(Process { group: 7, ..fork.clone().with(4, 1, false, false) }), "another job");
+        assert!(!is_forming_above(&[ear.clone(), shell(), fork.with(4, 1, false, false).to(2)], ME, &[2]), "my pipe is written");
     }
 
     #[test]
