@@ -1,4 +1,17 @@
-//! The promises of `self`, held against the real executable and against a kernel over a fixed world.
+//! The promises of `self`, held against the real executable and against a kernel over a fixed world: one test each.
+#![allow(clippy::unwrap_used, reason = "a test says what went wrong by failing")]
 
+mod faces;
 mod git_history;
+mod home;
+mod keys;
+mod log_on_disk;
+mod mind_sends;
+mod older_home;
 mod prompts;
+mod readme;
+mod shell_machine;
+mod terminal;
+mod tidy;
+mod torn_tail;
+mod writers;
