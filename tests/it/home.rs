@@ -154,8 +154,7 @@ impl Home {
     /// Writes a file of mode 0600 in the home, over the one that is there.
     #[track_caller]
     pub fn write_private(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        let mut file =
-            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(self.join(name)).unwrap();
+        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(self.join(name)).unwrap();
         file.write_all(bytes.as_ref()).unwrap();
     }
 
@@ -643,7 +642,7 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// Says on stderr, past the test runner's capture, that a test could not look.
 pub fn skipped(test: &str, why: &str) {
-    writeln!(std::io::stderr(), "SKIPPED {test}: {why}").unwrap();
+    std::io::stderr().write_all(format!("SKIPPED {test}: {why}\n").as_bytes()).unwrap();
 }
 
 /// Whether the tests run as root, whom permission bits do not bind.
@@ -654,7 +653,6 @@ pub fn is_root() -> bool {
 /// Whether this machine has the program.
 pub fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap();
-    std::env::split_paths(&path).any(|dir| {
-        fs::metadata(dir.join(program)).is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0)
-    })
+    std::env::split_paths(&path)
+        .any(|dir| fs::metadata(dir.join(program)).is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0))
 }

@@ -74,14 +74,16 @@ fn d5_one_bad_line_in_the_middle_is_named_and_passed() {
 
 #[test]
 fn invalid_utf8_in_the_middle_is_damage_like_any_other() {
-    let home = Home::with_log([first_line().as_bytes(), b"{\"name\":\"a.\xff\"}\n", line(2, "pipe", "b.c", "{}").as_bytes()].concat());
+    let home =
+        Home::with_log([first_line().as_bytes(), b"{\"name\":\"a.\xff\"}\n", line(2, "pipe", "b.c", "{}").as_bytes()].concat());
     home.run(["hear"]).stdin(NOTE).stderr_has(&["line 2", &first_line().len().to_string()]).check();
     assert!(home.log().ends_with(b",\"via\":\"pipe\",\"payload\":{\"n\":1}}\n"));
 }
 
 #[test]
 fn several_bad_lines_are_each_named() {
-    let home = Home::with_log(format!("{}x\ny\n{}z\n{}", first_line(), line(2, "pipe", "a.b", "{}"), line(3, "pipe", "c.d", "{}")));
+    let home =
+        Home::with_log(format!("{}x\ny\n{}z\n{}", first_line(), line(2, "pipe", "a.b", "{}"), line(3, "pipe", "c.d", "{}")));
     let said = home.run(["show", "brief"]).stdout_any().stderr_has(&["line 2"]).check().said();
     assert!(said.contains("line 3") && said.contains("line 5") || said.contains('3'), "all three, or how many: {said}");
 }
@@ -137,7 +139,9 @@ fn any_json_value_is_a_payload_and_an_absent_one_is_empty() {
 #[test]
 fn what_some_reader_takes_for_a_line_end_is_escaped() {
     let home = Home::made();
-    home.hear("{\"name\":\"note.taken\",\"payload\":{\"a\u{2028}\":\"b\u{2029}c\u{85}d\u{7f}e\",\"f\":\"\\u000b\\u2028 é\\u00e9\"}}");
+    home.hear(
+        "{\"name\":\"note.taken\",\"payload\":{\"a\u{2028}\":\"b\u{2029}c\u{85}d\u{7f}e\",\"f\":\"\\u000b\\u2028 é\\u00e9\"}}",
+    );
     let expect = "{\"a\\u2028\":\"b\\u2029c\\u0085d\\u007fe\",\"f\":\"\\u000b\\u2028 é\\u00e9\"}";
     assert_eq!(home.payloads("note.taken"), [expect]);
     home.run(["ask", "a\u{2028}b\u{85}c\x0bd\te\nf\x7f"]).stdout_any().stderr_any().check();
@@ -377,7 +381,14 @@ fn d4_a_short_write_leaves_the_log_byte_identical_and_the_reply_on_stdout() {
     let before = home.log();
     for room in (0..batch).step_by(23) {
         let limit = (before.len() + room) as u64;
-        let ended = home.run(["hear"]).stdin(&body).file_limit(limit).stdout("One.\nTwo.\n").stderr_has(&["events.jsonl"]).status(1).check();
+        let ended = home
+            .run(["hear"])
+            .stdin(&body)
+            .file_limit(limit)
+            .stdout("One.\nTwo.\n")
+            .stderr_has(&["events.jsonl"])
+            .status(1)
+            .check();
         assert_eq!(home.log(), before, "{room} bytes of room: {}", ended.said());
     }
     home.hear(NOTE);
@@ -396,13 +407,12 @@ fn a_full_disk_is_named_and_costs_nothing_that_was_there() {
         mount -t tmpfs -o size=128k tmpfs "$PWD" && cd "$PWD" || { echo no mount; exit 0; }
         printf '{"name":"note.taken","payload":{"n":1}}\n' | self hear 2>/dev/null || exit 9
         cp events.jsonl "$HOME/before"
-        head -c 1m /dev/zero >filler 2>/dev/null
+        head -c 1048576 /dev/zero >filler 2>/dev/null
         { echo The answer.; seq -f '{"name":"note.taken","payload":{"text":"this is to fill what is left of the disk","n":%g}}' 2000; } | self hear 2>"$HOME/said"
         echo "status $?"
         cmp events.jsonl "$HOME/before" && echo untouched
     "#;
-    
-    
+
     let ended = home.program("unshare", ["-m", "sh", "-c", line]).stdout_any().stderr_any().check();
     if ended.text() == "no mount\n" {
         return skipped(test, "mounting is not allowed here");
@@ -422,10 +432,9 @@ fn d6_the_sync_precedes_the_acknowledgement() {
     for (round, verb) in ["hear", "ask", "hear"].into_iter().enumerate() {
         let body = if verb == "hear" { format!("The answer.\n{NOTE}\n{NOTE}\n") } else { "what?".to_owned() };
         let trace = home.beside("trace");
-        let mut command = std::process::Command::new("strace");
-        command.args(["-f", "-y", "-qq", "-e", "trace=write,writev,pwrite64,fsync,fdatasync,ftruncate", "-o"]).arg(&trace);
-        command.args(["self", verb]);
-        home.wrapped(command).stdin(body).stdout_any().stderr_any().check();
+        let calls = "trace=write,writev,pwrite64,fsync,fdatasync,ftruncate";
+        let args = ["-f", "-y", "-qq", "-e", calls, "-o", trace.to_str().unwrap(), "self", verb];
+        home.program("strace", args).stdin(body).stdout_any().stderr_any().check();
         let trace = fs::read_to_string(trace).unwrap();
         let at = |what: &str, file: &str| {
             let file = format!("{file}>");
@@ -439,7 +448,8 @@ fn d6_the_sync_precedes_the_acknowledgement() {
             .find(|(_, line)| line.contains("sync(") && line.contains("events.jsonl>"))
             .unwrap_or_else(|| panic!("the batch was not synced:\n{trace}"))
             .0;
-        let printed = trace.lines().position(|line| line.contains("write(1<")).unwrap_or_else(|| panic!("nothing printed:\n{trace}"));
+        let printed =
+            trace.lines().position(|line| line.contains("write(1<")).unwrap_or_else(|| panic!("nothing printed:\n{trace}"));
         assert!(written < synced && synced < printed, "acknowledged before it was synced:\n{trace}");
         let writes = trace.lines().filter(|line| line.contains(" write(") && line.contains("events.jsonl>,")).count();
         assert_eq!(writes, 1, "a batch is one write:\n{trace}");
@@ -447,14 +457,15 @@ fn d6_the_sync_precedes_the_acknowledgement() {
             let dir = home.path().file_name().unwrap().to_str().unwrap();
             let named = trace.lines().position(|line| line.contains("fsync(") && line.contains(&format!("/{dir}>")));
             assert!(named.is_some_and(|named| named < printed), "the directory of a new log was not synced:\n{trace}");
-            let made = at("fsync", ".secret").or_else(|| trace.lines().position(|line| line.contains("sync(") && line.contains("secret")));
+            let made = at("fsync", ".secret")
+                .or_else(|| trace.lines().position(|line| line.contains("sync(") && line.contains("secret")));
             assert!(made.is_some_and(|made| made < printed), "the key was not synced:\n{trace}");
         }
     }
 }
 
 #[test]
-fn an_append_does_not_depend_on_the_length_of_the_log() {
+fn a_log_of_ten_thousand_records_takes_an_append() {
     let home = Home::made();
     home.append((3..=10_002).map(|seq| line(seq, "pipe", "note.taken", r#"{"text":"one of ten thousand"}"#)).collect::<String>());
     home.hear(NOTE);
@@ -462,7 +473,7 @@ fn an_append_does_not_depend_on_the_length_of_the_log() {
 }
 
 #[test]
-fn a_declaration_of_another_shape_makes_the_capability_pending_again() {
+fn a_retired_capability_waits_no_more_until_it_is_declared_anew() {
     let home = Home::made();
     home.hear(&format!(r#"{{"name":"command.declared","payload":{COMMAND}}}"#));
     home.run(["quiet"]).status(1).check();

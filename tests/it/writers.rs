@@ -19,7 +19,8 @@ fn events(writer: usize, count: usize) -> String {
 
 /// Takes the lock that writers wait for, as another self would.
 fn locked(home: &Home) -> File {
-    let lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(home.join(".self/lock")).unwrap();
+    let lock =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(home.join(".self/lock")).unwrap();
     lock.lock().unwrap();
     lock
 }
@@ -164,9 +165,7 @@ fn a_writer_that_waited_for_a_replaced_lock_starts_over() {
 fn opened(process: u32, path: &Path) -> bool {
     let Ok(file) = fs::metadata(path) else { return false };
     let Ok(open) = fs::read_dir(format!("/proc/{process}/fd")) else { return false };
-    open.flatten().any(|entry| {
-        fs::metadata(entry.path()).is_ok_and(|open| (open.ino(), open.dev()) == (file.ino(), file.dev()))
-    })
+    open.flatten().any(|entry| fs::metadata(entry.path()).is_ok_and(|open| (open.ino(), open.dev()) == (file.ino(), file.dev())))
 }
 
 /// A writer that hears body after body until it is killed, and writes down each that was acknowledged.

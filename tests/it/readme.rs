@@ -1,0 +1,61 @@
+//! Every command of the README is run.
+//!
+//! A fenced block marked `sh` runs as one script in an empty directory, with `self` on the `PATH`, and must exit 0. A block marked
+//! `sh no-run` is left out; there are few, and each needs something that a test has not: an agent, cargo, a clone, a browser.
+
+use std::fs;
+
+use crate::home::Home;
+
+/// The most blocks that may be left out.
+const NO_RUN_MAX: usize = 6;
+
+/// What a block that is left out must need.
+const NEEDS: [&str; 9] = ["claude", "codex", "gemini", "opencode", "llm ", "cargo", "git clone", "./demo.sh", ".ci/run"];
+
+/// The fenced blocks of a Markdown text whose mark starts with `sh`: line number, mark, body.
+fn blocks(text: &str) -> Vec<(usize, String, String)> {
+    let mut found = Vec::new();
+    let mut lines = text.lines().enumerate();
+    while let Some((number, line)) = lines.next() {
+        let Some(mark) = line.trim_start().strip_prefix("```") else { continue };
+        let body: Vec<_> = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```").collect();
+        if mark.split_whitespace().next() == Some("sh") {
+            found.push((number + 1, mark.trim().to_owned(), body.join("\n") + "\n"));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_readme_command_works() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+    let text = fs::read_to_string(path).unwrap_or_else(|fault| panic!("{path}: {fault}"));
+    let blocks = blocks(&text);
+    let (run, left): (Vec<_>, Vec<_>) = blocks.into_iter().partition(|(_, mark, _)| mark == "sh");
+    assert!(!run.is_empty(), "README.md shows no command that can be tried");
+    for (line, _, body) in run {
+        let home = Home::new();
+        let ended = home.sh(&format!("set -e\n{body}")).end();
+        assert_eq!(
+            ended.status,
+            0,
+            "README.md line {line}: this block does not work; mend it, or mark it `sh no-run` if it needs an agent:\n{body}\nstdout:\n{}\nstderr:\n{}",
+            ended.text(),
+            ended.said()
+        );
+    }
+    assert!(left.len() <= NO_RUN_MAX, "README.md leaves {} blocks untried; {NO_RUN_MAX} may be", left.len());
+    for (line, mark, body) in left {
+        assert_eq!(mark, "sh no-run", "README.md line {line}: a block is `sh` or `sh no-run`");
+        let needed = NEEDS.iter().any(|need| body.contains(need));
+        assert!(needed, "README.md line {line}: this block needs none of {NEEDS:?}, so let it be tried: mark it `sh`");
+    }
+}
+
+#[test]
+fn blocks_are_found_by_their_mark() {
+    let text = "a\n```sh\nx\n\ny\n```\n```\nno\n```\n```sh no-run\nclaude\n```\n```json\n```\n";
+    let expect = [(2, "sh".to_owned(), "x\n\ny\n".to_owned()), (10, "sh no-run".to_owned(), "claude\n".to_owned())];
+    assert_eq!(blocks(text), expect);
+}
