@@ -11,7 +11,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::event::Event;
-use crate::lock::{Lock, READER_WAITS, WRITER_WAITS};
+use crate::lock::{Lock, LockFault, READER_WAITS, WRITER_WAITS};
 use crate::record::{Line, RECORD_BYTES_READ_MAX};
 use crate::tail::Tail;
 
@@ -126,7 +126,7 @@ pub struct Log {
 
 impl Log {
     /// Opens the log; `None` if there is none. Waits until no write is under way, so that nothing is read that may yet be cut;
-    /// where the lock cannot be had (a read-only home) the last whole batch is the end.
+    /// where the lock cannot be had the last whole batch is the end. Where there is no lock file, no write is under way.
     pub fn open(places: &Places) -> Result<Option<Log>, LogError> {
         let path = &places.log;
         match std::fs::metadata(path) {
@@ -138,7 +138,11 @@ impl Log {
         let file = File::open(path).map_err(io_error("open", path))?;
         let lock = Lock::shared(&places.lock, READER_WAITS);
         let size = file.metadata().map_err(io_error("read", path))?.len();
-        let steady = lock.is_ok();
+        let steady = match &lock {
+            Ok(_) => true,
+            Err(LockFault::Io(fault)) => fault.kind() == io::ErrorKind::NotFound && !places.lock.exists(),
+            Err(LockFault::Busy) => false,
+        };
         drop(lock);
         Log::classify(file, path, size, steady).map(Some)
     }
