@@ -26,6 +26,9 @@ use crate::terminal::Terminal;
 /// How long a call may take before its test fails.
 pub const CALL_SECONDS_MAX: u64 = 90;
 
+/// How much memory must be free for homes to be made there.
+const MEMORY_BYTES_MIN: u64 = 4 << 30;
+
 /// The executable under test.
 pub const SELF: &str = env!("CARGO_BIN_EXE_self");
 
@@ -46,7 +49,7 @@ impl Home {
 
     /// An empty directory of this name.
     pub fn called(name: impl AsRef<OsStr>) -> Home {
-        let beside = tempfile::tempdir().unwrap();
+        let beside = TempDir::new_in(temporary()).unwrap();
         let dir = beside.path().join(name.as_ref());
         fs::create_dir_all(&dir).unwrap();
         for name in ["user", "state", "bin"] {
@@ -221,6 +224,14 @@ impl Home {
     pub fn mode(&self, name: &str) -> u32 {
         fs::metadata(self.join(name)).unwrap().permissions().mode() & 0o7777
     }
+}
+
+/// Where homes are made: in memory where there is much of it, for a sync costs nothing there and these tests cut no power.
+fn temporary() -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    let free = rustix::fs::statvfs(memory).map_or(0, |facts| facts.f_bavail * facts.f_frsize);
+    let writable = rustix::fs::access(memory, rustix::fs::Access::WRITE_OK).is_ok();
+    if free > MEMORY_BYTES_MIN && writable { memory.to_owned() } else { std::env::temp_dir() }
 }
 
 /// Every file under a directory, links not followed.

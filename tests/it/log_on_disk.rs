@@ -43,7 +43,8 @@ fn d9_old_bytes_stay_a_prefix_whatever_the_verb() {
             assert!(after.starts_with(&before), "{verb:?} changed old bytes");
             assert_eq!(fs::metadata(home.join("events.jsonl")).unwrap().ino(), inode, "{verb:?} replaced the log");
         }
-        assert!(home.log().len() > 2000, "the verbs that write wrote nothing");
+        let lines = home.log().iter().filter(|byte| **byte == b'\n').count();
+        assert!(lines >= 10, "the verbs that write wrote nothing: {lines} lines");
     }
 }
 
@@ -276,7 +277,7 @@ fn an_ask_over_8_mib_and_a_body_over_64_mib_are_refused_whole() {
     home.filter("what is this? ".repeat((8 << 20) / 14 + 1)).status(65).stderr_any().check();
     let mut body = format!("{NOTE}\n").into_bytes();
     body.resize((64 << 20) + 1, b'x');
-    let said = home.run(["hear"]).stdin(body).status(65).stderr_has(&["64 MiB"]).stdout_any().check();
+    let said = home.run(["hear"]).stdin(body).status(65).stderr_has(&["67108864"]).stdout_any().check();
     assert_eq!(home.log(), before, "{}", said.said());
 }
 
