@@ -355,20 +355,6 @@ fn deleting_the_derived_folder_costs_nothing() {
 }
 
 #[test]
-fn a_log_that_was_longer_is_named_once() {
-    let home = Home::made();
-    home.hear(NOTE);
-    let longer = home.log();
-    home.hear(NOTE);
-    home.write_log(&longer);
-    let said = home.run(["show", "brief"]).stdout_any().stderr_any().check().said();
-    let said = said + &home.run(["hear"]).stdin(NOTE).stderr_any().check().said();
-    assert!(said.contains("longer") || said.contains("missing"), "{said}");
-    home.run(["show", "brief"]).stdout_any().check();
-    assert_eq!(home.told().last().unwrap(), r#"4 pipe note.taken {"n":1}"#, "it never changes what is written");
-}
-
-#[test]
 fn signals_end_a_call_with_their_status() {
     let home = Home::made();
     let before = home.log();
