@@ -68,7 +68,7 @@ impl Writer {
         let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path);
         let file = file.map_err(io_error("open", path))?;
         if fresh {
-            file.sync_all().and_then(|()| sync_folder(path)).map_err(io_error("make", path))?;
+            file.sync_all().and_then(|()| sync_folder(&path.canonicalize()?)).map_err(io_error("make", path))?;
         }
         let rival = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
         if !rival {

@@ -27,8 +27,7 @@ const GUIDE: &str = "\
 This directory is a home of `self`: one append-only log, `events.jsonl`, and what is rebuilt from it. What is not in the log did \
 not happen.
 
-- **Say who you are.** Set `SELF_CALLER` (who speaks) and, if you write scripts, `SELF_MIND_ID` (which model). Without them your \
-entries bear no name, and nobody can weigh or ask after what you said.
+- **Say who you are**: set `SELF_CALLER`. Without it your entries bear no name, and nobody can weigh or ask after what you said.
 - **Read** what stands here before you write: this brief (`self show brief`), then the log itself, one JSON object a line, with \
 `grep` or `jq`. Never read by running a command: what it prints is logged.
 - **Write** through the pipe, `echo '{\"name\":\"note.added\",\"payload\":{\"text\":\"…\"}}' | self hear`: one event a line, kept for good.

@@ -150,9 +150,10 @@ impl Voice {
             Ok(reading) => reading,
             Err(fault) => return self.fail(&fault),
         };
-        if let Some(found) = found.as_ref().filter(|found| found.kind == Kind::Failed) {
-            return self.pass_on(reading, found);
-        }
+        let found = match found {
+            Some(failed) if failed.kind == Kind::Failed => return self.pass_on(reading, failed),
+            found => found,
+        };
         match Face::of(&reading, found.is_some()) {
             Face::Ask => self.ask(kernel, &body),
             Face::Work => self.prompt(kernel.work(io::stdout().as_fd())),
@@ -209,7 +210,8 @@ impl Voice {
     }
 
     /// No prompt was made upstream, so what came is no answer to one: it goes on as it is.
-    fn pass_on(&self, reading: Reading, _failed: &Found) -> Ended {
+    fn pass_on(&self, reading: Reading, failed: Found) -> Ended {
+        failed.take();
         self.say(&["no prompt was made, so nothing of this was recorded".to_owned()]);
         let reply = Kernel::reply_of(reading);
         if !reply.is_empty() {

@@ -273,7 +273,7 @@ impl Kernel {
             return Err(Error::NothingToAsk);
         }
         let mut view = self.look()?;
-        let mark = self.mark(&mut view, out)?;
+        let mark = self.mark(&mut view, out);
         let payload = Payload::of(&serde_json::json!({ "text": text }));
         let bytes = payload.get().len() + RECORD_ENVELOPE_BYTES + self.speaker.as_ref().map_or(0, |by| 6 * by.as_str().len());
         if bytes > RECORD_BYTES_MAX {
@@ -289,7 +289,7 @@ impl Kernel {
     pub fn work(&self, out: BorrowedFd<'_>) -> Result<Prompted, Error> {
         let mut view = self.look()?;
         let reflects = Task::of(&view.state) == Task::Reflect;
-        let mark = self.mark(&mut view, out)?;
+        let mark = self.mark(&mut view, out);
         if reflects {
             self.commit(&mut view, vec![Unstamped::word(Word::SelfReflected, Door::Pipe, Payload::empty())])?;
         }
@@ -336,13 +336,14 @@ impl Kernel {
 
     fn hear_into(&self, heard: &mut Heard, reading: Reading, answers: Answers) -> Result<(), Error> {
         let looked = self.look();
-        let state = looked.as_ref().map(|view| view.state.clone()).unwrap_or_default();
+        let unread = State::default();
+        let state = looked.as_ref().map_or(&unread, |view| &view.state);
         let answered = match answers {
             Answers::Nothing => None,
             Answers::Prompt(answered) => Some(answered),
             Answers::NewestAsk => Some(Answered { ask: state.open_ask() }),
         };
-        let Hearing { entries, rejections, reply } = judge(&state, reading, answered);
+        let Hearing { entries, rejections, reply } = judge(state, reading, answered);
         heard.reply = reply;
         let mut view = looked?;
         let told = view.words.len();
@@ -408,14 +409,11 @@ impl Kernel {
 
     /// Leaves the marker of a prompt that is about to be made. Without one the prompt is good all the same; only the answer has
     /// to name its face.
-    fn mark(&self, view: &mut View, out: BorrowedFd<'_>) -> Result<Option<Mark>, Error> {
-        match Mark::leave(&self.home.turns(), out) {
-            Ok(mark) => Ok(mark),
-            Err(fault) => {
-                view.words.push(format!("{fault}; hear the answer with `self hear`"));
-                Ok(None)
-            }
-        }
+    fn mark(&self, view: &mut View, out: BorrowedFd<'_>) -> Option<Mark> {
+        Mark::leave(&self.home.turns(), out).unwrap_or_else(|fault| {
+            view.words.push(format!("{fault}; hear the answer with `self hear`"));
+            None
+        })
     }
 
     /// Appends one batch, syncs it, and takes it into the view. Makes the home if it is none; the first batch of a log opens

@@ -43,7 +43,7 @@ fn this_repositorys_own_history_lands_whole() {
     assert_eq!(log.len(), hashes.lines().count() + 1);
     for (hash, line) in hashes.lines().zip(&log[1..]) {
         assert!(
-            line.contains(&format!("\"name\":\"commit.made\","))
+            line.contains("\"name\":\"commit.made\",")
                 && line.contains(&format!("\"payload\":{{\"hash\":\"{hash}\",\"author\":\"")),
             "{line}"
         );
