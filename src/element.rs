@@ -47,7 +47,8 @@ pub struct Mending {
 /// A verdict on a part of a text.
 #[derive(Debug)]
 pub struct Judged {
-    /// The element's own text and a newline, if the text is an array; `None` if the element is all of it.
+    /// The element's own text and a newline, if the text is an array; `None` if the element is all of it, or a draft that is
+    /// no quotation.
     pub text: Option<String>,
     /// What it is.
     pub verdict: Verdict,
@@ -56,6 +57,9 @@ pub struct Judged {
 /// Judges a text that is one JSON object or array. `None` if it is neither; nothing in the list if all of it is prose.
 #[must_use]
 pub fn judge(text: &str) -> Option<Vec<Judged>> {
+    if !text.ends_with(['}', ']']) {
+        return None;
+    }
     if text.starts_with('{') {
         let verdict = verdict(text)?.0;
         return Some(match verdict {
@@ -69,7 +73,8 @@ pub fn judge(text: &str) -> Option<Vec<Judged>> {
     for element in elements {
         let (verdict, is_event) = verdict(element.get()).unwrap_or((Verdict::Prose, false));
         has_event |= is_event;
-        all.push(Judged { text: Some(format!("{}\n", element.get())), verdict });
+        let plain = matches!(verdict, Verdict::Draft { record: None, .. } | Verdict::Script(..));
+        all.push(Judged { text: (!plain).then(|| format!("{}\n", element.get())), verdict });
     }
     Some(if has_event { all } else { Vec::new() })
 }
@@ -162,7 +167,8 @@ fn verdict(text: &str) -> Option<(Verdict, bool)> {
     let meant = of_grammar.is_some() && payload.is_some();
     let begins = || (has_name && payload.is_some()) || begins_like_event(text);
     let miss = |reason: String| {
-        let like = || Like::Event { name: name[..name.floor_char_boundary(NAME_BYTES_MAX)].to_owned() };
+        let end = (0..=name.len().min(NAME_BYTES_MAX)).rfind(|end| name.is_char_boundary(*end)).unwrap_or(0);
+        let like = || Like::Event { name: name[..end].to_owned() };
         Some((if begins() { Verdict::Miss(like(), reason) } else { Verdict::Prose }, meant))
     };
     if let Some(fault) = fault {
@@ -238,4 +244,58 @@ fn unnamed(payload: Option<&RawValue>) -> Like {
         value.map_or_else(String::new, |text| text.trim().to_owned())
     };
     Like::Script { kind: part("type"), name: part("name") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_like_an_event_is_known_by_its_first_key() {
+        for like in [
+            r#"{"name":"#,
+            " [ `{ name : 1",
+            "`[{'PAYLOAD':",
+            "{“id”:",
+            "{\n\n\"seq\"\n:",
+            "\x1b[1m{\x1b[0m\x1b[34m\"name\"\x1b[0m:",
+            "{’name‘:",
+        ] {
+            assert!(begins_like_event(like), "{like}");
+        }
+        for other in ["{", "{}", r#"{"named":1}"#, r#"{"x":1,"name":2}"#, "[[{name:", "``{name:", "name:", "{\"name\"", "{é:", ""]
+        {
+            assert!(!begins_like_event(other), "{other}");
+        }
+    }
+
+    #[track_caller]
+    fn check(text: &str, expect: Like) {
+        assert_eq!(unreadable(text), (expect, "no valid JSON: trailing comma".to_owned()));
+    }
+
+    #[test]
+    fn a_name_is_read_off_what_does_not_parse() {
+        let event = |name: &str| Like::Event { name: name.into() };
+        check(r#"{"id":"x","name" : "a.b",}"#, event("a.b"));
+        check(r#"{"name":"note",}"#, event(""));
+        check(r#"{"payload":1,}"#, event(""));
+        check(r#"{"name":1,}"#, event(""));
+        let script = r#"{"name":"Script.Authored","payload":{"type":"command","name":" x","script":"",}}"#;
+        check(script, Like::Script { kind: "command".into(), name: "x".into() });
+        check(r#"{"name":"script.authored",}"#, Like::Script { kind: String::new(), name: String::new() });
+    }
+
+    #[test]
+    fn an_element_of_an_array_bears_its_own_text() {
+        let texts = |text| judge(text).map(|all| all.into_iter().map(|judged| judged.text).collect::<Vec<_>>());
+        let own = |text: &str| Some(format!("{text}\n"));
+        assert_eq!(texts(r#"[{"name":"a.b"}, 1]"#), Some(vec![None, own("1")]));
+        assert_eq!(texts(r#"[{"id":"x","seq":1,"name":"a.b"}]"#), Some(vec![own(r#"{"id":"x","seq":1,"name":"a.b"}"#)]));
+        assert_eq!(texts(r#"{"name":"a.b"}"#), Some(vec![None]));
+        assert_eq!(texts("[1]"), Some(Vec::new()));
+        for none in ["", "{", "[1,]", "1", "{}x", "nul]"] {
+            assert_eq!(texts(none), None, "{none}");
+        }
+    }
 }

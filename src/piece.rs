@@ -4,7 +4,7 @@
 
 use crate::ansi;
 use crate::element::{self, Judged};
-use crate::extent::{self, Extent, LOOKAHEAD_BYTES_MAX, LOOKAHEAD_LINES_MAX};
+use crate::extent::{self, Extent, LOOKAHEAD_BYTES_MAX, LOOKAHEAD_LINES_MAX, Lookahead};
 use crate::fence::{Fence, Use};
 use crate::item::{Authored, Like, shown};
 use crate::reasoning;
@@ -60,6 +60,8 @@ pub struct Pieces<'a> {
     line_end: usize,
     /// The first closing tag behind the first place that was looked from: where from, and where it ends.
     closing: Option<(usize, Option<usize>)>,
+    /// What is known of values that reach over several lines.
+    ahead: Lookahead,
     /// The blanks in front of the fence that the text stands in; `None` outside fences.
     indent: Option<usize>,
 }
@@ -68,7 +70,7 @@ impl<'a> Pieces<'a> {
     /// Cuts a body.
     #[must_use]
     pub fn of(text: &'a str) -> Pieces<'a> {
-        Pieces { text, at: 0, line_end: 0, closing: None, indent: None }
+        Pieces { text, at: 0, line_end: 0, closing: None, ahead: Lookahead::default(), indent: None }
     }
 
     /// Where the next piece starts, in bytes.
@@ -173,7 +175,7 @@ impl<'a> Pieces<'a> {
     }
 
     /// The piece that starts with this line, which opens nothing.
-    fn value(&self, line: &'a str) -> Piece<'a> {
+    fn value(&mut self, line: &'a str) -> Piece<'a> {
         let plain = ansi::strip(line);
         let trimmed = plain.trim();
         let candidate = trimmed.starts_with(['{', '[', '`']);
@@ -181,7 +183,10 @@ impl<'a> Pieces<'a> {
             return Piece::judged(line, judged);
         }
         if self.indent.is_none() && reasoning::ends_with_closing(trimmed) {
-            return Piece { text: line, kind: Kind::Unopened };
+            return match reasoning::find_opening(line) {
+                Some(block) => Piece { text: &line[..block], kind: Kind::Prose },
+                None => Piece { text: line, kind: Kind::Unopened },
+            };
         }
         if !candidate {
             return Piece { text: line, kind: Kind::Prose };
@@ -189,7 +194,7 @@ impl<'a> Pieces<'a> {
         let rest = &self.text[self.at..];
         let at_line_start = self.starts_value(&plain);
         if at_line_start
-            && let Some(length) = extent::value(rest)
+            && let Some(length) = self.value_length(line)
             && let Some(judged) = element::judge(ansi::strip(&rest[..length]).trim())
         {
             return Piece::judged(&rest[..length], judged);
@@ -201,6 +206,17 @@ impl<'a> Pieces<'a> {
         }
     }
 
+    /// How far the value reaches that starts with this line's first bracket, if it ends on another line.
+    fn value_length(&mut self, line: &str) -> Option<usize> {
+        let bracket = self.at + line.len() - ansi::trim_start(line).len();
+        let is_whole = self.at == 0 || self.text.as_bytes()[self.at - 1] == b'\n';
+        let end = match is_whole {
+            true => self.ahead.value(self.text, self.at, bracket),
+            false => Lookahead::default().value(self.text, self.at, bracket),
+        };
+        end.map(|end| end - self.at)
+    }
+
     /// Whether a line without its codes may be the first of a value that is printed over several.
     fn starts_value(&self, plain: &str) -> bool {
         let blanks = plain.bytes().take(self.indent.unwrap_or(0)).take_while(|byte| *byte == b' ').count();
@@ -210,7 +226,7 @@ impl<'a> Pieces<'a> {
     /// A near miss that may reach over several lines.
     fn broken(&self, rest: &'a str) -> Piece<'a> {
         let is_array = ansi::trim_start(rest).starts_with('[');
-        let extent = extent::broken(rest, |line| self.stops(line, is_array));
+        let extent = extent::broken(rest, |text| self.stops(text, is_array));
         let (Extent::Closed(length) | Extent::Open(length) | Extent::TooLong(length)) = extent;
         let text = &rest[..length];
         let plain = ansi::strip(text);
@@ -224,14 +240,17 @@ impl<'a> Pieces<'a> {
         Piece::missed(text, (like, reason))
     }
 
-    /// Whether a line is a thing of its own, even if the brackets before it are open.
-    fn stops(&self, line: &str, in_array: bool) -> bool {
+    /// Whether the line that a text starts with is a thing of its own, even if the brackets before it are open.
+    fn stops(&self, text: &str, in_array: bool) -> bool {
+        let line = text.split_inclusive('\n').next().unwrap_or("");
         let plain = ansi::strip(line);
         let tagged = || reasoning::opening(line).or_else(|| reasoning::closing(line)).is_some();
         let opens = || tagged() || reasoning::ends_with_closing(plain.trim()) || Fence::opening(&plain).is_some();
-        let starts = || self.starts_value(&plain) || plain.starts_with('`');
-        let begins = || starts() && element::begins_like_event(line);
-        is_quoted(line) || (self.indent.is_none() && opens()) || (!in_array && begins())
+        let starts = || match in_array {
+            true => self.starts_value(&plain) && ansi::trim_start(line).starts_with('['),
+            false => self.starts_value(&plain) || plain.starts_with('`'),
+        };
+        is_quoted(line) || (self.indent.is_none() && opens()) || (starts() && element::begins_like_event(text))
     }
 }
 
@@ -244,7 +263,7 @@ impl<'a> Iterator for Pieces<'a> {
         }
         let line = self.line();
         let piece = match self.indent {
-            _ if is_quoted(line) => Piece { text: line, kind: Kind::Prose },
+            _ if is_plain(line) || is_quoted(line) => Piece { text: line, kind: Kind::Prose },
             Some(_) => self.value(line),
             None => self.open_piece(line),
         };
@@ -263,8 +282,16 @@ impl<'a> Piece<'a> {
     }
 }
 
+const ESC: char = '\x1b';
+
 /// What stands in front of each line of a quotation.
 pub const QUOTE: &str = "| ";
+
+/// Whether a line is prose by its first and last character, as most are.
+fn is_plain(line: &str) -> bool {
+    let words = line.trim_start();
+    !words.starts_with(['{', '[', '`', '~', '<', '|', ESC]) && !words.trim_end().ends_with('>') && !words.contains(ESC)
+}
 
 /// Whether a line is a quotation: prose, whatever it holds.
 fn is_quoted(line: &str) -> bool {

@@ -43,6 +43,12 @@ pub fn find_closing(text: &str) -> Option<usize> {
     }
 }
 
+/// Where the first opening tag of a line starts.
+#[must_use]
+pub fn find_opening(line: &str) -> Option<usize> {
+    memchr::memchr_iter(b'<', line.as_bytes()).find(|at| tag(&line[*at..], OPENING).is_some())
+}
+
 fn starts(line: &str, tags: [&str; 2]) -> Option<usize> {
     let rest = ansi::trim_start(line);
     tag(rest, tags).map(|length| line.len() - rest.len() + length)
@@ -91,6 +97,8 @@ mod tests {
         assert_eq!(find_closing("a < b <think> é</thinking>x"), Some(27));
         assert_eq!(find_closing("a\n\x1b]0;</think>\x07</THINK>"), Some(23));
         assert_eq!(find_closing("a </thinks>"), None);
+        assert_eq!(find_opening("a < b <thinker> <THINKING>x"), Some(16));
+        assert_eq!(find_opening("a </think>"), None);
         assert!(ends_with_closing("so be it </Thinking>"));
         assert!(!ends_with_closing("so be it </think>."));
         assert!(!ends_with_closing("think>"));

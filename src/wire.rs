@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use crate::ansi;
 use crate::element::{Judged, Mending, Verdict};
 pub use crate::item::{Authored, Item, Like, NearMiss, Note, Quotes, Sent};
 use crate::piece::{Inside, Kind, Piece, Pieces, QUOTE};
@@ -63,7 +64,7 @@ pub fn read(body: &[u8]) -> Reading {
         let start = pieces.at();
         let Some(piece) = pieces.next() else { break };
         match piece.kind {
-            Kind::Reasoning { closed: true } => {}
+            Kind::Reasoning { closed: true } => sink.end_line(),
             Kind::Reasoning { closed: false } => {
                 let line = 1 + memchr::memchr_iter(b'\n', &text.as_bytes()[..start]).count();
                 swallowed = Some(Note::Swallowed { line, bytes: piece.text.len() });
@@ -123,7 +124,13 @@ fn quote(out: &mut String, mut pieces: Pieces<'_>) -> bool {
                 continue;
             }
             Kind::Values(_) | Kind::Missed(..) | Kind::Script(_) => piece.text,
-            Kind::Reasoning { .. } | Kind::Unopened => pieces.skip_line(start),
+            Kind::Reasoning { .. } | Kind::Unopened => {
+                // A block may start behind words of its line: the mark belongs in front of them.
+                let words = out.split_off(out.rfind('\n').map_or(0, |newline| newline + 1));
+                out.extend([QUOTE, &words, pieces.skip_line(start)]);
+                found = true;
+                continue;
+            }
         };
         for line in lines.split_inclusive('\n') {
             out.push_str(QUOTE);
@@ -158,7 +165,7 @@ fn is_material(item: &Item) -> bool {
 
 fn is_blank(item: &Item) -> bool {
     match item {
-        Item::Prose(text) => text.trim().is_empty(),
+        Item::Prose(text) => ansi::trim_start(text).is_empty(),
         Item::Draft(_) | Item::Script(_) | Item::NearMiss(_) => false,
     }
 }
@@ -181,7 +188,7 @@ struct Sink {
 impl Sink {
     /// Adds whole lines of prose; a blank line behind a taken one goes with it.
     fn prose(&mut self, text: &str) {
-        let blank = crate::ansi::strip(text).trim().is_empty();
+        let blank = ansi::trim_start(text).is_empty();
         if blank && self.taken {
             return;
         }
@@ -189,6 +196,14 @@ impl Sink {
         if !blank {
             self.blanks = self.prose.len();
             self.taken = false;
+        }
+    }
+
+    /// Ends a line whose rest was reasoning.
+    fn end_line(&mut self) {
+        if !self.prose.is_empty() && !self.prose.ends_with('\n') {
+            self.prose.push('\n');
+            self.blanks = self.prose.len();
         }
     }
 
@@ -579,6 +594,8 @@ mod tests {
         check(format!(" <THINKING>a</Think>{NOTE}\n<Thinking>b</think> c\n"), &[TOOK_NOTE, "said  c\n"]);
         check("a\n<think>b</think>\nc", &["said a\nc"]);
         check("<think>a</think> <think>b\n\n</think>c", &["said c"]);
+        check(format!("a\nHm. <think>b</think> \n{NOTE}\nc"), &["said a\nHm. \n", TOOK_NOTE, "said c"]);
+        check("a <think>b</think>\nc <Thinking>d\n</thinking>e", &["said e"]);
         check(r#"{"name":"a.b","payload":"<think>x</think>"}"#, &[r#"took a.b "<think>x</think>""#]);
         check("use <think> with care\n", &["said use <think> with care\n"]);
         check(
@@ -646,6 +663,7 @@ mod tests {
             (reading.has_material(), reading.is_nothing(), reading.prose())
         };
         assert_eq!(holds(" \n<think>a</think>\n\n"), (false, true, " \n\n".into()));
+        assert_eq!(holds("\x1b[0m\n"), (false, true, "\x1b[0m\n".into()));
         assert_eq!(holds("a\n{name:1}\nb"), (false, false, "a\n{name:1}\nb".into()));
         assert_eq!(holds(&format!("a\n{NOTE}\nb")), (true, false, "a\nb".into()));
         assert_eq!(holds("```self command/x\n```"), (true, false, String::new()));
@@ -689,6 +707,7 @@ mod tests {
         quotes("<think>\n<think>\nend </think>\n</think>", "| <think>\n| <think>\n| end </think>\n| </think>");
         quotes("<think>a</think><think>b\nc", "| <think>a</think><think>b\nc");
         quotes("a <think> b", "a <think> b");
+        quotes("a\nb <think>c</think>\nd", "a\n| b <think>c</think>\nd");
     }
 
     /// A small generator of numbers; the same seed gives the same ones.
@@ -759,7 +778,7 @@ mod tests {
     }
 
     fn seeds() -> impl Iterator<Item = (u64, String)> {
-        (0..6_000).map(|seed| (seed, body(&mut Dice(seed))))
+        (0..2_000).map(|seed| (seed, body(&mut Dice(seed))))
     }
 
     #[test]
