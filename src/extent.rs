@@ -43,8 +43,8 @@ pub struct Lookahead {
 }
 
 impl Lookahead {
-    /// Where the last line ends of a value whose first bracket stands at a byte of the line that starts at another, if it may be
-    /// valid JSON and reaches over that line.
+    /// Where the last line ends of a value whose first bracket stands at a byte of the line that starts, or is read from, at
+    /// another, if it may be valid JSON and reaches over that line.
     pub fn value(&mut self, text: &str, line: usize, bracket: usize) -> Option<usize> {
         if line >= self.seen {
             *self = Lookahead { seen: line, ..Lookahead::default() };

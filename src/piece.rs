@@ -209,10 +209,12 @@ impl<'a> Pieces<'a> {
     /// How far the value reaches that starts with this line's first bracket, if it ends on another line.
     fn value_length(&mut self, line: &str) -> Option<usize> {
         let bracket = self.at + line.len() - ansi::trim_start(line).len();
-        let is_whole = self.at == 0 || self.text.as_bytes()[self.at - 1] == b'\n';
-        let end = match is_whole {
-            true => self.ahead.value(self.text, self.at, bracket),
-            false => Lookahead::default().value(self.text, self.at, bracket),
+        let before = &self.text.as_bytes()[..self.at];
+        let line_start = memchr::memrchr(b'\n', before).map_or(0, |end| end + 1);
+        // A quote in front of a tag on this line would turn strings inside out.
+        let end = match before[line_start..].contains(&b'"') {
+            false => self.ahead.value(self.text, self.at, bracket),
+            true => Lookahead::default().value(self.text, self.at, bracket),
         };
         end.map(|end| end - self.at)
     }

@@ -404,6 +404,7 @@ mod tests {
         check(pretty.replace('\n', "\r\n"), &[TOOK_NOTE]);
         check(pretty.replace("  ", ""), &[TOOK_NOTE]);
         check(pretty.replace('{', "\x1b[1;39m{\x1b[0m"), &[TOOK_NOTE]);
+        check(format!("<think>[\"</think>{pretty}<think>\n</think>{pretty}"), &[TOOK_NOTE, TOOK_NOTE]);
         check(format!("```json\n{pretty}```\n"), &[TOOK_NOTE]);
         check(format!("  ```json\n  {}```\n", pretty.replace('\n', "\n  ")), &[TOOK_NOTE]);
     }
