@@ -5,7 +5,7 @@
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use crate::home::{Ends, Home, Record, at_once, has, skipped};
+use crate::home::{Ends, Home, Record, at_once, first_line, has, line, skipped};
 
 const MIND: &str = "sh -c 'cat >/dev/null; echo All quiet.'";
 
@@ -188,8 +188,8 @@ impl Drop for Busy {
 #[test]
 fn three_hundred_pipelines_have_three_hundred_replies() {
     let shells = shells("three_hundred_pipelines_have_three_hundred_replies");
-    let rounds = 300 / (2 * shells.len());
-    for busy in [0, 4] {
+    for (busy, pipelines) in [(0, 200), (4, 100)] {
+        let rounds = pipelines / shells.len();
         let load = Busy::loops(busy);
         for shell in &shells {
             let home = Home::made();
@@ -363,4 +363,74 @@ fn a_prompt_is_the_same_for_the_same_log() {
     fs::remove_dir_all(one.join(".self")).unwrap();
     one.write_log(&log);
     assert_eq!(one.run(["work"]).stdout_any().check().stdout, prompt);
+}
+
+#[test]
+fn at_a_terminal_the_loop_is_the_same() {
+    let home = Home::made();
+    let all = Ends { stdin: true, stdout: true, stderr: true };
+    let shown = home.sh(&with_mind("echo q | self | MIND | self")).terminal(all).stdout_any().check().text();
+    assert!(shown.starts_with("All quiet.\r\n") || shown.ends_with("All quiet.\r\n"), "{shown}");
+    assert_eq!(home.told_from(3), [r#"3 pipe self.asked {"text":"q"}"#, r#"4 pipe self.replied {"text":"All quiet.","ask":3}"#]);
+}
+
+#[test]
+fn a_silent_stdin_is_named_at_a_terminal_unless_a_prompt_is_open() {
+    let home = Home::made();
+    let ends = Ends { stdin: false, stdout: false, stderr: true };
+    let line = |line: &str| home.sh(line).terminal(ends).stdout_any().stderr_any();
+    let ended = at_once(vec![
+        line("sh -c 'sleep 3; echo q' | self >/dev/null"),
+        line("echo q | self | sh -c 'cat >/dev/null; sleep 3; echo answer' | self >/dev/null"),
+    ]);
+    assert!(ended[0].text().contains("reading stdin"), "{}", ended[0].text());
+    assert!(!ended[1].text().contains("reading stdin"), "{}", ended[1].text());
+    // Where stderr is no terminal nobody can be waiting at it.
+    home.sh("sh -c 'sleep 3; echo q' | self").stdout_has(&["q"]).check();
+}
+
+#[test]
+fn quiet_exits_75_on_an_error_and_never_1() {
+    let home = Home::new();
+    fs::create_dir(home.join("events.jsonl")).unwrap();
+    home.run(["quiet"]).status(75).stderr_has(&["events.jsonl"]).check();
+}
+
+#[test]
+fn a_chat_message_that_an_account_brought_waits_for_no_answer() {
+    let user = r#"{"role":"user","content":"?"}"#;
+    for (door, status) in [("learn:tides", 0), ("kernel", 0), ("pipe", 1), ("cli", 1), ("http:127.0.0.1", 1)] {
+        let home = Home::with_log(first_line() + &line(2, door, "chat.message", user));
+        home.run(["quiet"]).status(status).check();
+    }
+}
+
+#[test]
+fn after_five_rejections_a_capability_is_no_longer_work_until_it_is_declared_anew() {
+    let home = Home::made();
+    let declaration = r#"{"name":"command.declared","payload":{"name":"note"}}"#;
+    home.hear(declaration);
+    for n in 1..=5 {
+        home.run(["quiet"]).status(1).check();
+        home.hear(&format!("```self command/note\n#!/bin/sh\necho {n}\n```"));
+    }
+    home.run(["quiet"]).check();
+    home.run(["ask", "what is open?"]).stdout_has(&["DECLARATION (command \"note\"):"]).check();
+    home.hear(declaration);
+    home.run(["quiet"]).status(1).check();
+}
+
+#[test]
+fn a_refusal_rides_every_prompt_until_an_answer_is_heard() {
+    let home = Home::made();
+    home.run(["hear"]).stdin("{\"name\":\"note.taken\",\"payload\":{,}}").stdout_any().stderr_any().check();
+    let refused = "| {\"name\":\"note.taken\",\"payload\":{,}}\n";
+    home.run(["quiet"]).check();
+    home.run(["ask", "one"]).stdout_has(&[refused]).check();
+    home.run(["work"]).stdout_has(&[refused]).check();
+    home.run(["ask", "two"]).stdout_has(&[refused]).check();
+    home.hear(r#"{"name":"note.taken","payload":{}}"#);
+    let prompt = home.run(["ask", "three"]).stdout_any().check().text();
+    let after = prompt.split("## Refused").nth(1).unwrap_or_default();
+    assert!(!after.contains("{,}"), "{prompt}");
 }

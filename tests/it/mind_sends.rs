@@ -117,6 +117,19 @@ fn a_broken_event_is_named_and_recorded_and_nothing_is_guessed() {
 }
 
 #[test]
+fn a_refusal_stands_at_its_place_among_the_drafts() {
+    let home = Home::made();
+    let body = format!(
+        "{NOTE}\n{{\"name\":\"log.sealed\",\"payload\":{{}}}}\n{NOTE}\n{{\"name\":\"a.b\",\"payload\":{{,}}}}\n{NOTE}\nDone.\n"
+    );
+    home.run(["hear"]).stdin(body).stdout_any().stderr_any().check();
+    let records = home.records();
+    let names: Vec<_> = records[2..].iter().map(|record| record.name.as_str()).collect();
+    assert_eq!(names, ["note.taken", "event.refused", "note.taken", "event.refused", "note.taken", "self.replied"]);
+    assert!(records[2..].iter().all(|record| record.frame().0 == records[2].frame().0), "one batch");
+}
+
+#[test]
 fn hear_strict_exits_65_if_anything_was_refused_and_records_it_all_the_same() {
     let body = format!("{{\"name\":\"note.taken\",\"payload\":{{,}}}}\n{NOTE}\n");
     let home = Home::made();
