@@ -433,7 +433,7 @@ fn d6_the_sync_precedes_the_acknowledgement() {
     for (round, verb) in ["hear", "ask", "hear"].into_iter().enumerate() {
         let body = if verb == "hear" { format!("The answer.\n{NOTE}\n{NOTE}\n") } else { "what?".to_owned() };
         let trace = home.beside("trace");
-        let calls = "trace=write,writev,pwrite64,fsync,fdatasync,ftruncate";
+        let calls = "trace=openat,write,writev,pwrite64,fsync,fdatasync,ftruncate";
         let args = ["-f", "-y", "-qq", "-e", calls, "-o", trace.to_str().unwrap(), "self", verb];
         home.program("strace", args).stdin(body).stdout_any().stderr_any().check();
         let trace = fs::read_to_string(trace).unwrap();
@@ -455,9 +455,14 @@ fn d6_the_sync_precedes_the_acknowledgement() {
         let writes = trace.lines().filter(|line| line.contains(" write(") && line.contains("events.jsonl>,")).count();
         assert_eq!(writes, 1, "a batch is one write:\n{trace}");
         if round == 0 {
-            let dir = home.path().file_name().unwrap().to_str().unwrap();
-            let named = trace.lines().position(|line| line.contains("fsync(") && line.contains(&format!("/{dir}>")));
-            assert!(named.is_some_and(|named| named < printed), "the directory of a new log was not synced:\n{trace}");
+            let created = trace.lines().position(|line| line.contains("events.jsonl\"") && line.contains("O_CREAT"));
+            let created = created.unwrap_or_else(|| panic!("no log was made:\n{trace}"));
+            let dir = format!("/{}>", home.path().file_name().unwrap().to_str().unwrap());
+            for file in ["events.jsonl>", &dir] {
+                let named = |(at, line): (usize, &str)| at > created && line.contains(" fsync(") && line.contains(file);
+                let synced = trace.lines().enumerate().position(named);
+                assert!(synced.is_some_and(|synced| synced < written), "{file} of a new log was not synced:\n{trace}");
+            }
             let made = at("fsync", ".secret")
                 .or_else(|| trace.lines().position(|line| line.contains("sync(") && line.contains("secret")));
             assert!(made.is_some_and(|made| made < printed), "the key was not synced:\n{trace}");
