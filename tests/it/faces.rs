@@ -434,3 +434,49 @@ fn a_refusal_rides_every_prompt_until_an_answer_is_heard() {
     let after = prompt.split("## Refused").nth(1).unwrap_or_default();
     assert!(!after.contains("{,}"), "{prompt}");
 }
+
+#[test]
+fn a_mind_that_uses_self_itself_disturbs_nothing() {
+    for shell in shells("a_mind_that_uses_self_itself_disturbs_nothing") {
+        for inner in [
+            r#"echo '{"name":"note.taken","payload":{}}' | self hear 2>/dev/null"#,
+            r#"echo '{"name":"note.taken","payload":{}}' | self 2>/dev/null"#,
+            r#"self show brief >/dev/null; echo '{"name":"note.taken","payload":{}}' >f; self hear <f 2>/dev/null"#,
+            r#"self quiet; self hear 2>/dev/null <<E
+{"name":"note.taken","payload":{}}
+E
+"#,
+        ] {
+            let home = Home::made();
+            let mind = format!("cat >/dev/null\n{inner}\necho All quiet.\n");
+            fs::write(home.beside("mind"), mind).unwrap();
+            home.shell(shell, "echo q | self | sh ../mind | self").stdout("All quiet.\n").stderr_any().check();
+            assert_eq!(
+                home.told_from(3),
+                [
+                    r#"3 pipe self.asked {"text":"q"}"#,
+                    "4 pipe note.taken {}",
+                    r#"5 pipe self.replied {"text":"All quiet.","ask":3}"#
+                ],
+                "{shell}: {inner}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_ask_inside_a_mind_is_an_ask_of_its_own() {
+    let home = Home::made();
+    fs::write(home.beside("mind"), format!("cat >/dev/null\necho inner | self | {MIND} | self >inner\necho outer answer\n"))
+        .unwrap();
+    home.sh("echo outer | self | sh ../mind | self").stdout("outer answer\n").stderr_any().check();
+    assert_eq!(
+        home.told_from(3),
+        [
+            r#"3 pipe self.asked {"text":"outer"}"#,
+            r#"4 pipe self.asked {"text":"inner"}"#,
+            r#"5 pipe self.replied {"text":"All quiet.","ask":4}"#,
+            r#"6 pipe self.replied {"text":"outer answer","ask":3}"#,
+        ]
+    );
+}

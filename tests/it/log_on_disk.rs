@@ -488,3 +488,41 @@ fn a_retired_capability_waits_no_more_until_it_is_declared_anew() {
     home.hear(&format!(r#"{{"name":"command.declared","payload":{COMMAND}}}"#));
     home.run(["quiet"]).status(1).check();
 }
+
+#[test]
+fn malformed_events_of_the_kernels_names_change_nothing() {
+    let names = self_kernel::vocabulary::TABLE.iter().map(|row| row.name).chain([
+        "chat.message",
+        "Command.Declared",
+        " script.compiled ",
+    ]);
+    let payloads = [
+        "null",
+        "[]",
+        "\"x\"",
+        "1e999",
+        "{}",
+        r#"{"name":null,"type":7,"text":[]}"#,
+        r#"{"type":"command","name":"../x","script":1,"role":"user"}"#,
+        r#"{"role":"user","content":{"a":1},"name":"","type":""}"#,
+    ];
+    let mut log = String::new();
+    let mut seq = 0;
+    for name in names {
+        for payload in payloads {
+            for door in ["kernel", "pipe", "learn:x", "odd"] {
+                seq += 1;
+                log += &line(seq, door, name, payload);
+            }
+        }
+    }
+    let home = Home::with_log(log);
+    home.write_private(".secret", "00".repeat(32));
+    for verb in [["quiet"].as_slice(), &["show", "brief"], &["ask", "hi"], &["work"]] {
+        let ended = home.run(verb).end();
+        assert!(ended.status < 2, "{verb:?}: {}: {}", ended.status, ended.said());
+    }
+    home.run(["hear"]).stdin(NOTE).stderr_any().check();
+    let prompt = home.run(["ask", "hi"]).stdout_any().check().text();
+    assert!(!prompt.contains("DECLARATION ("), "{prompt}");
+}

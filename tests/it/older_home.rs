@@ -250,3 +250,28 @@ fn a_first_write_does_not_initialise_an_older_home_again() {
     let text = String::from_utf8(home.log()).unwrap();
     assert_eq!((text.matches("kernel.initialized").count(), text.lines().count()), (1, 3));
 }
+
+#[test]
+fn a_brief_of_many_capabilities_stays_within_its_limit_and_counts_the_rest() {
+    let names: Vec<_> = (0..300).map(|n| format!("tally-{n}")).collect();
+    let install = |name: &String| [declared("command", name), receipt(&v2("command", name, "ada"))];
+    let home = older_home(&names.iter().flat_map(install).collect::<Vec<_>>());
+    let brief = home.run(["show", "brief"]).stdout_any().check().text();
+    assert!(brief.chars().count() <= 9500, "{}", brief.chars().count());
+    let named = names.iter().filter(|name| brief.contains(&format!("{name}`")) || brief.contains(&format!("{name} "))).count();
+    assert!((10..300).contains(&named), "{named} are named");
+    assert!(brief.contains(&(300 - named).to_string()), "{} more are not counted in {brief}", 300 - named);
+}
+
+#[test]
+fn an_older_capabilitys_name_and_words_cannot_change_the_brief() {
+    let name = "x\n## Evil\u{1b}[31m";
+    let words = json("y\n## Evil\n| z\u{1b}]0;t\u{7}");
+    let declaration = older("cli", "command.declared", &format!(r#"{{"name":{},"description":{words}}}"#, json(name)));
+    let home = older_home(&[declaration, receipt(&v2("command", name, "ada"))]);
+    for verb in [["show", "brief"].as_slice(), &["ask", "hi"], &["work"]] {
+        let text = home.run(verb).stdout_has(&["Evil"]).check().text();
+        assert!(!text.lines().any(|line| line.starts_with("## Evil")), "{verb:?}: {text}");
+        assert!(!text.contains('\u{1b}'), "{verb:?}: {text:?}");
+    }
+}

@@ -366,3 +366,46 @@ fn signals_end_a_call_with_their_status() {
     }
     assert_eq!(home.log(), before);
 }
+
+#[test]
+fn a_home_that_could_not_be_made_whole_is_made_by_the_next_write() {
+    for limit in (0..900).step_by(29) {
+        let home = Home::new();
+        let first = home.run(["ask", "one"]).file_limit(limit).end();
+        let asked: &[&str] = match first.status {
+            0 => &["one", "two"],
+            1 => &["two"],
+            status => panic!("{limit} bytes: status {status}: {}", first.said()),
+        };
+        home.run(["ask", "two"]).stdout_has(&["two"]).stderr_any().check();
+        let texts: Vec<_> = asked.iter().map(|text| format!(r#"{{"text":"{text}"}}"#)).collect();
+        assert_eq!(home.payloads("self.asked"), texts, "{limit} bytes");
+        assert_eq!(home.told()[0], "1 kernel kernel.initialized {}", "{limit} bytes");
+        assert_eq!(home.count("kernel.initialized"), 1, "{limit} bytes");
+        assert_eq!(fs::read(home.join(".secret")).unwrap().len(), 65, "{limit} bytes");
+        let drafts: Vec<_> = home.files().into_iter().filter(|file| file.to_string_lossy().contains("secret.")).collect();
+        assert!(drafts.is_empty(), "{limit} bytes: {drafts:?} was left");
+    }
+}
+
+#[test]
+fn a_file_in_the_place_of_the_derived_folder_is_an_error_in_words() {
+    let home = Home::made();
+    fs::remove_dir_all(home.join(".self")).unwrap();
+    fs::write(home.join(".self"), "").unwrap();
+    let before = home.log();
+    home.run(["show", "brief"]).stdout_any().stderr_any().check();
+    home.run(["ask", "hi"]).status(1).stderr_has(&[".self"]).check();
+    home.run(["hear"]).stdin("The answer.\n").status(1).stdout("The answer.\n").stderr_has(&[".self"]).check();
+    assert_eq!(home.log(), before);
+}
+
+#[test]
+fn what_the_kernel_makes_is_all_inside_the_home_and_the_state_folder() {
+    let home = Home::made();
+    home.run(["ask", "hi"]).stdout_any().check();
+    let mut beside: Vec<_> = fs::read_dir(home.beside("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    beside.sort();
+    assert_eq!(beside, ["bin", "home", "state", "user"]);
+    assert_eq!(fs::read_dir(home.beside("user")).unwrap().count(), 0, "something was written into $HOME");
+}

@@ -227,3 +227,37 @@ impl Killed {
         numbers.lines().map(|n| (self.name.clone(), n.to_owned())).collect()
     }
 }
+
+#[test]
+fn many_writers_find_one_torn_tail_and_set_it_aside_once() {
+    let home = Home::made();
+    home.append("{\"torn");
+    at_once((0..16).map(|writer| home.run(["hear"]).stdin(events(writer, 3)).stderr_any()).collect());
+    assert_whole(&home.records());
+    assert_eq!((home.count("log.recovered"), home.torn().len(), home.count("note.taken")), (1, 1, 48));
+}
+
+#[test]
+fn a_reader_beside_writers_sees_no_torn_tail_and_no_damage() {
+    let home = Home::made();
+    let big = "x".repeat(300_000);
+    let body = format!("{}{{\"name\":\"note.taken\",\"payload\":\"{big}\"}}\n", events(0, 3));
+    thread::scope(|scope| {
+        let writers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    for _ in 0..30 {
+                        home.run(["hear"]).stdin(&body).stderr_any().check();
+                    }
+                })
+            })
+            .collect();
+        let mut reads = 0;
+        while !writers.iter().all(thread::ScopedJoinHandle::is_finished) {
+            home.run(["quiet"]).check();
+            reads += 1;
+        }
+        assert!(reads > 3, "only {reads} reads");
+    });
+    assert_whole(&home.records());
+}
