@@ -15,7 +15,7 @@ use crate::contract::{ACCOUNT, SCRIPT, WIRE};
 use crate::face::Face;
 use crate::hear::Answered;
 use crate::kernel::{Answers, BODY_BYTES_MAX, Error, Heard, Kernel, Prompted};
-use crate::quotation::{flattened, shown};
+use crate::quotation::{on_one_line, shown};
 use crate::turn::{Ear, Found, Kind};
 use crate::wire::{self, Reading};
 
@@ -295,7 +295,7 @@ impl Voice {
 
     /// Says lines on stderr. Nobody can be told that stderr is closed.
     fn say(&self, lines: &[String]) {
-        let text: String = lines.iter().map(|line| format!("self: {}\n", flattened(line))).collect();
+        let text: String = lines.iter().map(|line| format!("self: {}\n", on_one_line(line))).collect();
         self.raw(&text);
     }
 

@@ -1,7 +1,7 @@
 //! Hearing: what becomes of a mind's answer.
 //!
-//! [`judge`] takes the state and the items that the wire reader found, and returns what is to be recorded: it writes nothing and
-//! runs nothing. The invariant: whatever a mind sends, it ends as an event, as a refusal or a rejection with its reason, or as
+//! [`judge`] takes the items that the wire reader found and returns what is to be recorded; [`examine`] looks at each script once
+//! that has landed, for a body may declare what it sends a script for. They write nothing and run nothing. The invariant: whatever a mind sends, it ends as an event, as a refusal or a rejection with its reason, or as
 //! part of the reply; nothing is dropped.
 
 use serde::{Deserialize, Serialize};
@@ -33,8 +33,8 @@ const NOT_YET: &str = "this version of self records declarations but does not in
 pub struct Hearing {
     /// The first batch, in order; the kernel's own record of the reply is last.
     pub entries: Vec<Entry>,
-    /// The second batch, in order.
-    pub rejections: Vec<Rejected>,
+    /// The scripts, in order, to be examined when the first batch has landed.
+    pub attempts: Vec<Attempt>,
     /// The prose and the texts of `self.replied`, in order, without the white space around them; may be empty.
     pub reply: String,
 }
@@ -46,6 +46,15 @@ pub enum Entry {
     Draft(Draft),
     /// A refusal, through the kernel.
     Refused(Refused),
+}
+
+/// A script that was sent, or what was meant as one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attempt {
+    /// A script.
+    Script(Authored),
+    /// What begins like a script and is none.
+    Broken(Rejected),
 }
 
 /// The payload of `event.refused`.
@@ -112,7 +121,7 @@ pub struct Answered {
 
 /// Judges an answer. `answered` is the open prompt: with one, prose is recorded as the reply unless the mind sent its own.
 #[must_use]
-pub fn judge(state: &State, reading: Reading, answered: Option<Answered>) -> Hearing {
+pub fn judge(reading: Reading, answered: Option<Answered>) -> Hearing {
     let mut hearing = Hearing::default();
     let (mut replied, mut refused) = (false, 0_usize);
     let refuse = |hearing: &mut Hearing, refused: &mut usize, refusal: Refused| {
@@ -124,7 +133,7 @@ pub fn judge(state: &State, reading: Reading, answered: Option<Answered>) -> Hea
     for item in reading.items {
         match item {
             Item::Prose(text) => hearing.reply.push_str(&text),
-            Item::Script(script) => hearing.rejections.push(reject(state, &script)),
+            Item::Script(script) => hearing.attempts.push(Attempt::Script(script)),
             Item::Draft(sent) => match admit(sent.draft.name.as_str(), &sent.draft.payload, Sender::Mind) {
                 Ok(word) => {
                     if word == Some(Word::SelfReplied) {
@@ -141,7 +150,9 @@ pub fn judge(state: &State, reading: Reading, answered: Option<Answered>) -> Hea
             Item::NearMiss(NearMiss { of, reason, text }) => {
                 hearing.reply.push_str(&text);
                 match of {
-                    Like::Script { kind, name } => hearing.rejections.push(Rejected::new(&kind, &name, reason, &text)),
+                    Like::Script { kind, name } => {
+                        hearing.attempts.push(Attempt::Broken(Rejected::new(&kind, &name, reason, &text)))
+                    }
                     Like::Event { name } => refuse(&mut hearing, &mut refused, Refused::new(&name, reason, text.trim())),
                 }
             }
@@ -192,7 +203,12 @@ fn add_paragraph(reply: &mut String, payload: &Payload) {
 }
 
 /// Says why a script is not installed; one that names nothing is meant for the single pending declaration.
-fn reject(state: &State, script: &Authored) -> Rejected {
+#[must_use]
+pub fn examine(state: &State, attempt: Attempt) -> Rejected {
+    let script = match attempt {
+        Attempt::Broken(rejected) => return rejected,
+        Attempt::Script(script) => script,
+    };
     let reject = |kind: &str, name: &str, reason: String| Rejected::new(kind, name, reason, &script.script);
     let capability = match target(state, &script.kind, &script.name) {
         Ok(capability) => capability,
@@ -261,7 +277,7 @@ mod tests {
 
     #[track_caller]
     fn check(body: &str, answered: Option<Answered>, expect: &[&str], reply: &str) {
-        let hearing = judge(&state(&[]), read(body.as_bytes()), answered);
+        let hearing = judge(read(body.as_bytes()), answered);
         assert_eq!((entries(&hearing), &*hearing.reply), (expect.iter().map(|line| (*line).to_owned()).collect(), reply));
     }
 
@@ -300,7 +316,7 @@ mod tests {
     #[test]
     fn a_near_miss_is_prose_and_recorded() {
         let body = "{\"name\":\"a.b\",\"payload\":{\"x\":1,}}\nHm.\n";
-        let hearing = judge(&state(&[]), read(body.as_bytes()), Some(Answered { ask: Some(1) }));
+        let hearing = judge(read(body.as_bytes()), Some(Answered { ask: Some(1) }));
         assert_eq!(hearing.reply, body.trim());
         assert_eq!(hearing.entries.len(), 2);
         assert!(
@@ -311,7 +327,7 @@ mod tests {
 
     #[test]
     fn refusals_are_bounded_and_counted() {
-        let hearing = judge(&state(&[]), read("{\"name\":\"log.sealed\"}\n".repeat(300).as_bytes()), None);
+        let hearing = judge(read("{\"name\":\"log.sealed\"}\n".repeat(300).as_bytes()), None);
         assert_eq!(hearing.entries.len(), REFUSALS_MAX);
         let last = entries(&hearing).pop().unwrap();
         assert_eq!(last, "! log.sealed: a mind may not send `log.sealed` (and 44 more refusals in the same body)");
@@ -322,7 +338,7 @@ mod tests {
         let script = "#!/bin/sh\necho hi\n";
         let check = |declared: &[&str], info: &str, expect: (&str, &str, &str)| {
             let body = format!("```self {info}\n{script}```\n");
-            let rejected = judge(&state(declared), read(body.as_bytes()), None).rejections.pop().unwrap();
+            let rejected = examine(&state(declared), judge(read(body.as_bytes()), None).attempts.pop().unwrap());
             assert_eq!((&*rejected.kind, &*rejected.name, &*rejected.reason), expect);
             assert_eq!((&*rejected.excerpt, rejected.sha256), (script, sha256(script.as_bytes())));
         };
@@ -338,7 +354,7 @@ mod tests {
     #[test]
     fn a_script_that_names_nothing_is_for_the_single_pending_declaration() {
         let body = r##"{"name":"script.authored","payload":{"type":"","name":" ","script":"#!/bin/sh\n"}}"##;
-        let rejected = |declared: &[&str]| judge(&state(declared), read(body.as_bytes()), None).rejections.pop().unwrap();
+        let rejected = |declared: &[&str]| examine(&state(declared), judge(read(body.as_bytes()), None).attempts.pop().unwrap());
         assert_eq!(rejected(&["note"]).name, "note");
         assert_eq!(rejected(&["a", "b"]).reason, "the script names no capability, and 2 declarations are pending, not one");
     }
@@ -346,7 +362,7 @@ mod tests {
     #[test]
     fn a_reply_larger_than_a_record_is_printed_and_recorded_as_refused() {
         let text = "x".repeat(RECORD_BYTES_MAX + 1);
-        let hearing = judge(&state(&[]), read(text.as_bytes()), Some(Answered { ask: Some(1) }));
+        let hearing = judge(read(text.as_bytes()), Some(Answered { ask: Some(1) }));
         assert_eq!(hearing.reply.len(), text.len());
         assert!(
             matches!(&hearing.entries[..], [Entry::Refused(refused)] if refused.name == "self.replied" && refused.excerpt.len() == 1024)

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::append::{Disk, Torn, Writer};
 use crate::brief::{brief, margin};
 use crate::event::{Door, Event, Speaker};
-use crate::hear::{Answered, Entry, Hearing, Refused, judge};
+use crate::hear::{Answered, Entry, Hearing, Refused, examine, judge};
 use crate::home::{Home, HomeError};
 use crate::log::{BATCH_BYTES_MAX, Log, LogError, Position};
 use crate::moment;
@@ -336,38 +336,35 @@ impl Kernel {
 
     fn hear_into(&self, heard: &mut Heard, reading: Reading, answers: Answers) -> Result<(), Error> {
         let looked = self.look();
-        let unread = State::default();
-        let state = looked.as_ref().map_or(&unread, |view| &view.state);
         let answered = match answers {
             Answers::Nothing => None,
             Answers::Prompt(answered) => Some(answered),
-            Answers::NewestAsk => Some(Answered { ask: state.open_ask() }),
+            Answers::NewestAsk => Some(Answered { ask: looked.as_ref().ok().and_then(|view| view.state.open_ask()) }),
         };
-        let Hearing { entries, rejections, reply } = judge(state, reading, answered);
+        let Hearing { entries, attempts, reply } = judge(reading, answered);
         heard.reply = reply;
         let mut view = looked?;
-        let told = view.words.len();
-        let batch: Vec<_> = entries.into_iter().map(unstamped).collect();
-        if !batch.is_empty() {
-            let landed = self.commit(&mut view, batch)?;
-            report(heard, &landed);
+        if !entries.is_empty() {
+            let landed = self.commit(&mut view, entries.into_iter().map(unstamped).collect());
+            heard.words.append(&mut view.words);
+            report(heard, &landed?);
         }
-        if !rejections.is_empty() && !view.can_judge() {
+        heard.words.append(&mut view.words);
+        if !attempts.is_empty() && !view.can_judge() {
             heard.unjudged = true;
-            view.words.push(format!(
-                "{} scripts were not judged, for want of the key; send them again when it is back",
-                rejections.len()
-            ));
-        } else if !rejections.is_empty() {
+            let unjudged = "scripts were not judged, for want of the key; send them again when it is back";
+            heard.words.push(format!("{} {unjudged}", attempts.len()));
+        } else if !attempts.is_empty() {
+            let rejections: Vec<_> = attempts.into_iter().map(|attempt| examine(&view.state, attempt)).collect();
+            let word = |rejected| Unstamped::word(Word::ScriptRejected, Door::Kernel, Payload::of(rejected));
+            let landed = self.commit(&mut view, rejections.iter().map(word).collect());
+            heard.words.append(&mut view.words);
+            landed?;
             for rejected in &rejections {
                 heard.words.push(format!("rejected {}/{}: {}", rejected.kind, rejected.name, rejected.reason));
             }
             heard.objected = true;
-            let word = |rejected| Unstamped::word(Word::ScriptRejected, Door::Kernel, Payload::of(rejected));
-            self.commit(&mut view, rejections.iter().map(word).collect())?;
         }
-        heard.words.splice(0..0, view.words.drain(..told));
-        heard.words.append(&mut view.words);
         let pending: Vec<_> = view.state.pending().iter().map(|(capability, _)| capability.to_string()).collect();
         if !pending.is_empty() {
             heard.words.push(format!("pending: {}; to have it authored: self | <mind> | self", pending.join(", ")));
@@ -400,7 +397,7 @@ impl Kernel {
     /// The reply that an answer holds, for one that is passed on and not heard.
     #[must_use]
     pub fn reply_of(reading: Reading) -> String {
-        judge(&State::default(), reading, None).reply
+        judge(reading, None).reply
     }
 
     fn scene(&self) -> Scene<'_> {
@@ -521,10 +518,14 @@ fn opening(position: &Position, torn: Option<&Torn>) -> (usize, Vec<Unstamped>) 
 
 /// Says what landed.
 fn report(heard: &mut Heard, landed: &[Event<'static>]) {
-    let (refused, events): (Vec<_>, Vec<_>) = landed.iter().partition(|event| event.via == Some(Door::Kernel));
-    if let ([first, ..], [.., last]) = (&events[..], &events[..]) {
-        let place = if events.len() == 1 { format!("seq {}", first.seq) } else { format!("seq {} to {}", first.seq, last.seq) };
-        heard.words.push(format!("heard {} {}: {place}", events.len(), if events.len() == 1 { "event" } else { "events" }));
+    let (refused, sent): (Vec<_>, Vec<_>) = landed.iter().partition(|event| event.via == Some(Door::Kernel));
+    let (replies, events): (Vec<_>, Vec<_>) = sent.into_iter().partition(|event| event.name == Word::SelfReplied.name());
+    for (what, events) in [("heard", events), ("recorded the reply as", replies)] {
+        match events[..] {
+            [] => {}
+            [event] => heard.words.push(format!("{what} seq {}", event.seq)),
+            [first, .., last] => heard.words.push(format!("{what} seq {} to {}", first.seq, last.seq)),
+        }
     }
     for refused in refused.iter().filter_map(|event| event.parse::<Refused>()) {
         let subject = if refused.name.is_empty() { "a line" } else { &refused.name };

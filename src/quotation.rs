@@ -27,10 +27,16 @@ pub fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Puts a text on one line: control characters, newline and tab included, show as `\xNN`, and no tag in it can end a thought.
+/// Puts a text on one line: control characters, newline and tab included, show as `\xNN`.
+#[must_use]
+pub fn on_one_line(text: &str) -> String {
+    escaped(text, |_| false)
+}
+
+/// Puts a text on one line of a prompt, where no tag in it may end a thought.
 #[must_use]
 pub fn flattened(text: &str) -> String {
-    escaped(text, |_| false).replace('<', "\\x3c")
+    on_one_line(text).replace('<', "\\x3c")
 }
 
 /// The line above a quotation: `[seq 12, door pipe, speaker ada]`.
