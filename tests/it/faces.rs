@@ -88,6 +88,7 @@ fn the_same_line_does_the_same_however_it_is_run() {
         "echo q | self | cat | cat | MIND | cat | cat | self",
         "echo q | self | tee prompt | MIND | self | tee out",
         "echo q | self | { sleep 0.4; MIND; } | self",
+        "echo q | self | { while read -r line; do :; done; echo All quiet.; } | self",
         "{ sleep 0.3; echo q; } | self | MIND | self",
         "self ask q | MIND | self",
         "self ask q | MIND | self hear",
@@ -188,7 +189,7 @@ impl Drop for Busy {
 #[test]
 fn three_hundred_pipelines_have_three_hundred_replies() {
     let shells = shells("three_hundred_pipelines_have_three_hundred_replies");
-    for (busy, pipelines) in [(0, 200), (4, 100)] {
+    for (busy, pipelines) in [(0, 240), (2, 60)] {
         let rounds = pipelines / shells.len();
         let load = Busy::loops(busy);
         for shell in &shells {
@@ -479,4 +480,34 @@ fn an_ask_inside_a_mind_is_an_ask_of_its_own() {
             r#"6 pipe self.replied {"text":"outer answer","ask":3}"#,
         ]
     );
+}
+
+#[test]
+fn twelve_pipelines_under_xargs_have_each_their_own_answer() {
+    if !has("xargs") {
+        return skipped("twelve_pipelines_under_xargs_have_each_their_own_answer", "no xargs here");
+    }
+    let home = Home::made();
+    let one = "echo question N | self | { cat >/dev/null; echo answer N; } | self >outN";
+    home.sh(&format!("seq 12 | xargs -P 12 -I N sh -c '{one}'")).stderr_any().check();
+    check_answers(&home, 12);
+}
+
+#[test]
+fn a_self_behind_the_answer_is_a_question_of_its_own() {
+    let home = Home::made();
+    for round in 0..5 {
+        home.sh(&with_mind("echo q | self | MIND | self | self")).stdout_has(&["All quiet."]).stderr_any().check();
+        let names: Vec<_> = home.records().into_iter().skip(2 + 3 * round).map(|record| record.name).collect();
+        assert_eq!(names, ["self.asked", "self.replied", "self.asked"]);
+    }
+}
+
+#[test]
+fn markers_of_prompts_that_nobody_heard_are_swept() {
+    let home = Home::made();
+    home.sh("n=0; while [ $n -lt 100 ]; do n=$((n + 1)); self ask hi | cat >/dev/null; done").stderr_any().check();
+    let markers = fs::read_dir(home.join(".self/turns")).unwrap().count();
+    assert!(markers <= 66, "{markers} markers are left");
+    home.sh(&with_mind("echo q | self | MIND | self")).stdout("All quiet.\n").stderr_any().check();
 }

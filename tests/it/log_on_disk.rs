@@ -82,11 +82,10 @@ fn invalid_utf8_in_the_middle_is_damage_like_any_other() {
 }
 
 #[test]
-fn several_bad_lines_are_each_named() {
-    let home =
-        Home::with_log(format!("{}x\ny\n{}z\n{}", first_line(), line(2, "pipe", "a.b", "{}"), line(3, "pipe", "c.d", "{}")));
-    let said = home.run(["show", "brief"]).stdout_any().stderr_has(&["line 2"]).check().said();
-    assert!(said.contains("line 3") && said.contains("line 5") || said.contains('3'), "all three, or how many: {said}");
+fn of_several_bad_lines_the_first_is_named_and_the_others_are_counted() {
+    let home = Home::with_log(first_line() + "x\ny\n" + &line(2, "pipe", "a.b", "{}") + "z\n" + &line(3, "pipe", "c.d", "{}"));
+    let said = home.run(["show", "brief"]).stdout_any().stderr_has(&["line 2", "2 more"]).check().said();
+    assert_eq!(said.lines().count(), 1, "{said}");
 }
 
 #[test]
