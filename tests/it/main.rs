@@ -10,6 +10,7 @@ mod mind_sends;
 mod older_home;
 mod prompts;
 mod readme;
+mod receipts;
 mod shell_machine;
 mod terminal;
 mod tidy;
