@@ -374,6 +374,20 @@ fn a_script_is_rejected_because_scripts_are_not_installed_yet() {
 }
 
 #[test]
+fn a_script_is_judged_behind_the_declarations_of_its_own_body() {
+    let home = Home::made();
+    let declaration = r#"{"name":"command.declared","payload":{"name":"note"}}"#;
+    home.run(["hear"]).stdin(format!("```self command/note\n#!/bin/sh\n```\n{declaration}\n")).stderr_any().check();
+    let names: Vec<_> = home.records().into_iter().skip(2).map(|record| record.name).collect();
+    assert_eq!(names, ["command.declared", "script.rejected"]);
+    let rejected = home.payloads("script.rejected").remove(0);
+    assert!(!rejected.contains("not declared"), "{rejected}");
+    home.hear("```self command/other\n#!/bin/sh\n```");
+    let rejected = home.payloads("script.rejected").remove(1);
+    assert!(rejected.contains("not declared"), "{rejected}");
+}
+
+#[test]
 fn self_replied_texts_are_the_reply_in_order() {
     check(
         &format!("One.\n{{\"name\":\"self.replied\",\"payload\":{{\"text\":\"Two.\"}}}}\n{NOTE}\nThree.\n"),
