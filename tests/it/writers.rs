@@ -19,8 +19,12 @@ fn events(writer: usize, count: usize) -> String {
 
 /// Takes the lock that writers wait for, as another self would.
 fn locked(home: &Home) -> File {
-    let lock =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(home.join(".self/lock")).unwrap();
+    locked_at(&home.join(".self/lock"))
+}
+
+fn locked_at(path: &Path) -> File {
+    let mut options = OpenOptions::new();
+    let lock = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path).unwrap();
     lock.lock().unwrap();
     lock
 }
@@ -152,8 +156,8 @@ fn a_writer_that_waited_for_a_replaced_lock_starts_over() {
     let old = locked(&home);
     let mut child = home.run(["hear"]).stdin(events(0, 3)).start();
     wait_until("the writer has opened the lock", || opened(child.id(), &home.join(".self/lock")));
-    fs::remove_file(home.join(".self/lock")).unwrap();
-    let new = locked(&home);
+    let new = locked_at(&home.join(".self/new"));
+    fs::rename(home.join(".self/new"), home.join(".self/lock")).unwrap();
     drop(old);
     wait_until("the writer has opened the new lock", || opened(child.id(), &home.join(".self/lock")));
     assert_eq!(home.records().len(), 2, "appended under a lock that nobody else can see");
