@@ -381,7 +381,7 @@ fn a_silent_stdin_is_named_at_a_terminal_unless_a_prompt_is_open() {
     let ends = Ends { stdin: false, stdout: false, stderr: true };
     let line = |line: &str| home.sh(line).terminal(ends).stdout_any().stderr_any();
     let ended = at_once(vec![
-        line("sh -c 'sleep 3; echo q' | self >/dev/null"),
+        line("sh -c 'sleep 4; echo q' | self >/dev/null"),
         line("echo q | self | sh -c 'cat >/dev/null; sleep 3; echo answer' | self >/dev/null"),
     ]);
     assert!(ended[0].text().contains("reading stdin"), "{}", ended[0].text());
