@@ -42,6 +42,13 @@ pub struct Torn {
     pub sha256: String,
 }
 
+impl Torn {
+    /// Where it is kept.
+    fn path(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}-{}", self.offset, &self.sha256[..8]))
+    }
+}
+
 /// The log opened for one batch, its lock held.
 #[derive(Debug)]
 pub struct Writer {
@@ -113,13 +120,13 @@ impl Writer {
         let path = || self.log.path.clone();
         if let (written, Err(source)) = written {
             let mount = mount_of(&self.log.path);
-            return Err(match self.cut_back(written) {
+            return Err(match self.cut_back(written) && self.put_back() {
                 true => LogError::Write { path: path(), mount, source },
                 false => LogError::Damage { path: path(), mount, base: self.log.tail.whole, source },
             });
         }
         (self.disk.sync)(&self.log.file).map_err(|source| {
-            self.cut_back(bytes.len());
+            let _ = self.cut_back(bytes.len()) && self.put_back();
             LogError::Unknown { path: path(), source }
         })
     }
@@ -135,6 +142,17 @@ impl Writer {
             }
         }
         (written, Ok(()))
+    }
+
+    /// Puts a torn tail that was set aside back, so that the log is as it was and the next append records it.
+    fn put_back(&self) -> bool {
+        let Some(torn) = &self.torn else { return true };
+        let back = || -> io::Result<()> {
+            let mut tail = File::open(torn.path(&self.places.torn))?;
+            io::copy(&mut tail, &mut &self.log.file)?;
+            self.log.file.sync_data()
+        };
+        back().is_ok()
     }
 
     /// Cuts a batch that was not acknowledged off again, if the file ends where it does.
@@ -175,7 +193,7 @@ impl Log {
 
     /// Copies a torn tail to a file of its own, and only when that is on the disk cuts it off.
     fn set_aside(&self, torn: &Torn, folder: &Path) -> Result<(), LogError> {
-        let path = folder.join(format!("{}-{}", torn.offset, &torn.sha256[..8]));
+        let path = torn.path(folder);
         let copy = || -> io::Result<()> {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
             let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
@@ -302,6 +320,20 @@ mod tests {
         let kept = places.torn.join(format!("15-{}", &torn.sha256[..8]));
         assert_eq!(std::fs::read(kept).unwrap(), b"{\"name\":\0\0");
         assert_eq!(std::fs::read(&places.log).unwrap(), b"{\"name\":\"a.b\"}\n{\"name\":\"c.d\"}\n");
+    }
+
+    #[test]
+    fn d4_a_torn_tail_is_put_back_when_the_append_behind_it_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let places = places(&folder);
+        let before = "{\"name\":\"a.b\"}\n{\"name\":\"torn";
+        std::fs::write(&places.log, before).unwrap();
+        ROOM.set(5);
+        append(&places, Disk { write: filling, ..Disk::real() }, "{\"name\":\"c.d\"}\n").unwrap_err();
+        assert_eq!(std::fs::read_to_string(&places.log).unwrap(), before);
+        let sync = |_: &File| Err(io::Error::from_raw_os_error(5));
+        append(&places, Disk { sync, ..Disk::real() }, "{\"name\":\"c.d\"}\n").unwrap_err();
+        assert_eq!(std::fs::read_to_string(&places.log).unwrap(), before);
     }
 
     #[test]

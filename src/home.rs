@@ -133,6 +133,9 @@ impl Home {
     pub fn secret(&self) -> Result<Option<Secret>, HomeError> {
         let path = self.key_path();
         let facts = match std::fs::metadata(&path) {
+            Err(fault) if fault.kind() == io::ErrorKind::NotFound && path.is_symlink() => {
+                return Err(HomeError::KeyNotAFile(path));
+            }
             Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(None),
             facts => facts.map_err(io_error("read", &path))?,
         };
@@ -224,6 +227,9 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert!(home.secret().unwrap().is_none());
         std::fs::create_dir(&path).unwrap();
+        assert_eq!(fault().to_string(), format!("could not use `{}`: it is not a regular file", path.display()));
+        std::fs::remove_dir(&path).unwrap();
+        std::os::unix::fs::symlink("/nonexistent/key", &path).unwrap();
         assert_eq!(fault().to_string(), format!("could not use `{}`: it is not a regular file", path.display()));
     }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::event::Event;
 use crate::lock::{Lock, LockFault, READER_WAITS, WRITER_WAITS};
-use crate::record::{Line, RECORD_BYTES_READ_MAX};
+use crate::record::{BOM, Line, RECORD_BYTES_READ_MAX};
 use crate::tail::Tail;
 
 /// The largest batch, in bytes.
@@ -143,8 +143,10 @@ impl Log {
             Err(LockFault::Io(fault)) => fault.kind() == io::ErrorKind::NotFound && !places.lock.exists(),
             Err(LockFault::Busy) => false,
         };
+        // Held until the tail is classified: a recovery would cut it meanwhile.
+        let log = Log::classify(file, path, size, steady);
         drop(lock);
-        Log::classify(file, path, size, steady).map(Some)
+        log.map(Some)
     }
 
     pub(crate) fn classify(file: File, path: &Path, size: u64, steady: bool) -> Result<Log, LogError> {
@@ -283,7 +285,7 @@ impl<'f> Lines<'f> {
     /// The line moved to, which starts at `offset`: a BOM at the start of the file is no part of it.
     fn line(&self, offset: u64) -> Line<'_> {
         let line = &self.buffer[self.line.clone()];
-        match line.strip_prefix(b"\xEF\xBB\xBF") {
+        match line.strip_prefix(BOM) {
             _ if self.huge => Line::Damaged,
             Some(rest) if offset == 0 => Line::read(rest),
             _ => Line::read(line),

@@ -36,7 +36,13 @@ pub fn on_one_line(text: &str) -> String {
 /// Puts a text on one line of a prompt, where no tag in it may end a thought.
 #[must_use]
 pub fn flattened(text: &str) -> String {
-    on_one_line(text).replace('<', "\\x3c")
+    let line = on_one_line(text);
+    let is_tag = |rest: &str| rest.trim_start_matches(['<', '/']).get(..5).is_some_and(|word| word.eq_ignore_ascii_case("think"));
+    let mut flat = String::with_capacity(line.len());
+    for (at, char) in line.char_indices() {
+        if char == '<' && is_tag(&line[at..]) { flat.push_str("\\x3c") } else { flat.push(char) }
+    }
+    flat
 }
 
 /// The line above a quotation: `[seq 12, door pipe, speaker ada]`.

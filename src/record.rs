@@ -22,6 +22,9 @@ pub const RECORD_BYTES_READ_MAX: usize = 65 << 20;
 /// The largest `seq` that counts: 2^53 − 1, the last integer that every JSON reader holds exactly.
 pub const SEQ_MAX: u64 = (1 << 53) - 1;
 
+/// A byte order mark, which is no part of the record at the start of a file.
+pub const BOM: &[u8] = b"\xEF\xBB\xBF";
+
 /// The keys of the envelope.
 pub const KEYS: [&str; 7] = ["id", "seq", "name", "occurred_at", "via", "by", "payload"];
 

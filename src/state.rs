@@ -259,6 +259,7 @@ impl State {
 
     fn refuse(&mut self, event: &Event<'_>, batch: &str) {
         if let Some(Refused { name, reason, excerpt }) = event.parse() {
+            self.notices.retain(|notice| notice.batch == batch);
             self.notice(Notice { origin: Origin::of(event), subject: name, reason, excerpt, batch: batch.to_owned() });
         }
     }
@@ -543,6 +544,8 @@ mod tests {
         assert_eq!(story.state.notices().iter().map(|notice| notice.subject.as_str()).collect::<Vec<_>>(), ["x.y", ""]);
         story.add_in(&two, "pipe", "note.added", "{}");
         assert_eq!(story.state.notices().len(), 0);
+        story.add("kernel", "event.refused", r#"{"name":"y.z"}"#).add("kernel", "event.refused", r#"{"name":"z.z"}"#);
+        assert_eq!(story.state.notices().iter().map(|notice| notice.subject.as_str()).collect::<Vec<_>>(), ["z.z"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::record::{Frame, Line, RECORD_BYTES_READ_MAX, Start};
+use crate::record::{BOM, Frame, Line, RECORD_BYTES_READ_MAX, Start};
 
 /// How much is read at a time, in bytes.
 const WINDOW_BYTES: u64 = 64 << 10;
@@ -81,18 +81,21 @@ fn unfinished_from<R: FnMut(&mut [u8], u64) -> io::Result<()>>(
     last: &Place,
 ) -> io::Result<Option<u64>> {
     let (mut from, mut k, mut whole) = (start, last.k, last.k == last.n);
-    while k > 1 {
+    loop {
         match lines.back()? {
             Some((_, Seen::Blank)) => {}
-            Some((start, Seen::Damaged)) => (from, whole) = (start, false),
+            Some((start, Seen::Damaged)) if k > 1 => (from, whole) = (start, false),
             Some((start, Seen::Record(Some(place), None))) if place.batch == last.batch => {
+                if place.k >= k {
+                    // Lines of the batch stand twice. If they are all there in front, the ones behind are events of their own.
+                    return unfinished_from(lines, start, &place);
+                }
                 whole &= place.k == k - 1 && place.n == last.n;
                 (from, k) = (start, place.k);
             }
-            Some((_, Seen::Record(..))) | None => return Ok(Some(from)),
+            Some((_, Seen::Record(..) | Seen::Damaged)) | None => return Ok((!whole || k > 1).then_some(from)),
         }
     }
-    Ok((!whole).then_some(from))
 }
 
 /// The lines of a file from the last to the first.
@@ -161,6 +164,10 @@ impl<R: FnMut(&mut [u8], u64) -> io::Result<()>> Backward<R> {
 }
 
 fn seen(line: &[u8], start: u64) -> Seen {
+    let (line, start) = match line.strip_prefix(BOM) {
+        Some(line) if start == 0 => (line, BOM.len() as u64),
+        _ => (line, start),
+    };
     let place = |id: &str| Frame::read(id).map(|frame| Place { batch: frame.batch.to_owned(), k: frame.k, n: frame.n });
     match Line::read(line) {
         Line::Blank => Seen::Blank,
@@ -231,6 +238,26 @@ mod tests {
         let cut = &cut[..cut.len() / 2];
         check(&[cut, "\n", &record("x")], 3);
         check(&[cut, "\n", &record("x"), "junk"], 3);
+    }
+
+    #[test]
+    fn a_line_of_the_last_batch_that_stands_twice_is_an_event_of_its_own() {
+        let lines: Vec<String> = (1..=3).map(|k| record(&format!("{BATCH}.{k}-3"))).collect();
+        for copy in &lines {
+            check(&[&record("x"), &batch(3), copy], 3);
+            check(&[&batch(3), copy, "junk"], 2);
+            check(&[&batch(3), copy, copy], 3);
+        }
+        check(&[&record("x"), &lines[0], &lines[1], &lines[1]], 1);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_record() {
+        for log in [record("x"), batch(3)] {
+            check(&["\u{feff}", &log], 2);
+            check(&["\u{feff}", &log, "junk"], 2);
+            check(&["\u{feff}", log.trim_end(), "\0\0"], 2);
+        }
     }
 
     #[test]
