@@ -110,18 +110,18 @@ impl Voice {
     fn verb(&self, verb: Option<Verb>, kernel: &Kernel) -> Ended {
         match verb {
             None if io::stdin().is_terminal() && self.out_is_terminal => self.told(kernel.orient()),
-            None if io::stdin().is_terminal() => self.prompt(kernel.work(io::stdout().as_fd())),
+            None if io::stdin().is_terminal() => self.prompt(kernel, kernel.work(io::stdout().as_fd())),
             None => self.filter(kernel),
             Some(Verb::Ask { text }) if text.is_empty() => match self.body(&mut None) {
                 Ok(body) => self.ask(kernel, &body),
-                Err(fault) => self.fail(&fault),
+                Err(fault) => self.prompt(kernel, Err(fault)),
             },
             Some(Verb::Ask { text }) => {
                 let words: Vec<_> = text.iter().map(|word| word.to_string_lossy()).collect();
-                self.prompt(kernel.ask(&words.join(" "), io::stdout().as_fd()))
+                self.prompt(kernel, kernel.ask(&words.join(" "), io::stdout().as_fd()))
             }
             Some(Verb::Hear { strict }) => self.hear_outright(kernel, strict),
-            Some(Verb::Work) => self.prompt(kernel.work(io::stdout().as_fd())),
+            Some(Verb::Work) => self.prompt(kernel, kernel.work(io::stdout().as_fd())),
             Some(Verb::Quiet) => match kernel.quiet() {
                 Ok((quiet, words)) => {
                     self.say(&words);
@@ -143,20 +143,17 @@ impl Voice {
         let mut ear = Some(Ear::open(&kernel.home().turns(), io::stdin().as_fd()));
         let body = match self.body(&mut ear) {
             Ok(body) => body,
-            Err(fault) => return self.fail(&fault),
+            Err(fault) => return self.prompt(kernel, Err(fault)),
         };
         let found = ear.as_mut().and_then(Ear::prompt);
-        let reading = match kernel.settle(wire::read(&body)) {
-            Ok(reading) => reading,
-            Err(fault) => return self.fail(&fault),
-        };
+        let reading = settled(kernel, &body);
         let found = match found {
             Some(failed) if failed.kind == Kind::Failed => return self.pass_on(reading, failed),
             found => found,
         };
         match Face::of(&reading, found.is_some()) {
             Face::Ask => self.ask(kernel, &body),
-            Face::Work => self.prompt(kernel.work(io::stdout().as_fd())),
+            Face::Work => self.prompt(kernel, kernel.work(io::stdout().as_fd())),
             Face::Silence => self.silence(found),
             Face::Hear | Face::Reply => {
                 let answers = answers(found.as_ref()).unwrap_or(Answers::Nothing);
@@ -172,11 +169,10 @@ impl Voice {
             Err(fault) => return self.fail(&fault),
         };
         let found = ear.as_mut().and_then(Ear::prompt);
-        let reading = match kernel.settle(wire::read(&body)) {
-            Ok(reading) if reading.is_nothing() => return self.silence(found),
-            Ok(reading) => reading,
-            Err(fault) => return self.fail(&fault),
-        };
+        let reading = settled(kernel, &body);
+        if reading.is_nothing() {
+            return self.silence(found);
+        }
         let answers = answers(found.as_ref()).unwrap_or(Answers::NewestAsk);
         self.hear(kernel, reading, answers, found, strict)
     }
@@ -186,7 +182,7 @@ impl Voice {
         if let std::borrow::Cow::Owned(_) = text {
             self.say(&["the input was not all UTF-8; what was not is now U+FFFD".to_owned()]);
         }
-        self.prompt(kernel.ask(text.trim_start_matches('\u{feff}'), io::stdout().as_fd()))
+        self.prompt(kernel, kernel.ask(text.trim_start_matches('\u{feff}'), io::stdout().as_fd()))
     }
 
     fn hear(&self, kernel: &Kernel, reading: Reading, answers: Answers, found: Option<Found>, strict: bool) -> Ended {
@@ -229,10 +225,14 @@ impl Voice {
     }
 
     /// Prints a prompt, and stays until whoever will hear its answer can find its marker.
-    fn prompt(&self, made: Result<Prompted, Error>) -> Ended {
+    /// If none was made, leaves word of that, lest the answer to nothing be taken for a question.
+    fn prompt(&self, kernel: &Kernel, made: Result<Prompted, Error>) -> Ended {
         let Prompted { text, mark, words } = match made {
             Ok(prompted) => prompted,
-            Err(fault) => return self.fail(&fault),
+            Err(fault) => {
+                kernel.make_no_prompt(io::stdout().as_fd());
+                return self.fail(&fault);
+            }
         };
         self.say(&words);
         let printed = self.print(&text);
@@ -302,6 +302,13 @@ impl Voice {
     fn raw(&self, text: &str) {
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
+}
+
+/// Reads a body and takes the quotations of the log out. Where the log cannot be read, hearing it will say so.
+fn settled(kernel: &Kernel, body: &[u8]) -> Reading {
+    let mut reading = wire::read(body);
+    let _ = kernel.settle(&mut reading);
+    reading
 }
 
 fn answers(found: Option<&Found>) -> Option<Answers> {

@@ -22,6 +22,9 @@ pub const EXCERPT_BYTES_MAX: usize = 1024;
 /// How many refusals of one body are recorded; the last one tells how many more there were.
 pub const REFUSALS_MAX: usize = 256;
 
+/// What the envelope of a record takes at least, in bytes.
+const RECORD_BYTES_MIN: usize = 120;
+
 /// The largest script, in bytes.
 pub const SCRIPT_BYTES_MAX: usize = 1 << 20;
 
@@ -46,6 +49,18 @@ pub enum Entry {
     Draft(Draft),
     /// A refusal, through the kernel.
     Refused(Refused),
+}
+
+impl Entry {
+    /// The least that its record takes, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        RECORD_BYTES_MIN
+            + match self {
+                Entry::Draft(draft) => draft.name.as_str().len() + draft.payload.get().len(),
+                Entry::Refused(refused) => refused.name.len() + refused.reason.len() + refused.excerpt.len(),
+            }
+    }
 }
 
 /// A script that was sent, or what was meant as one.

@@ -24,12 +24,15 @@ use crate::receipt::SECRET_BYTES;
 use crate::record::{Frame, RECORD_BYTES_MAX, write};
 use crate::state::State;
 use crate::task::Task;
-use crate::turn::{Kind, Mark};
+use crate::turn::{Kind, Mark, TurnError};
 use crate::vocabulary::Word;
 use crate::wire::{Item, Reading};
 
 /// The largest body that is read from stdin, in bytes.
 pub const BODY_BYTES_MAX: usize = BATCH_BYTES_MAX;
+
+/// How many damaged lines are named.
+const DAMAGE_NAMED_MAX: usize = 8;
 
 /// The world outside, as far as the kernel uses it.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +62,9 @@ pub enum Error {
     /// The home could not be read or made.
     #[error(transparent)]
     Home(#[from] HomeError),
+    /// A prompt's marker could not be written.
+    #[error(transparent)]
+    Turn(#[from] TurnError),
     /// The system gave no randomness.
     #[error("could not get random bytes from the system: {0}")]
     Random(io::Error),
@@ -95,6 +101,7 @@ impl Error {
             Error::Log(LogError::Busy(_) | LogError::Unknown { .. }) => 75,
             Error::Log(LogError::Io { .. } | LogError::NotAFile(_) | LogError::Write { .. } | LogError::Damage { .. })
             | Error::Home(_)
+            | Error::Turn(_)
             | Error::Random(_)
             | Error::Input(_)
             | Error::NoProjection(_) => 1,
@@ -107,6 +114,7 @@ impl Error {
         match self {
             Error::Home(fault @ HomeError::Io { source, .. }) => read_only(source).or_else(|| fault.hint()),
             Error::Home(fault) => fault.hint(),
+            Error::Turn(fault) => Some(fault.hint().to_owned()),
             Error::Log(LogError::Io { source, .. }) => read_only(source),
             Error::Log(LogError::Write { .. }) => Some("make room there, then send it again".into()),
             Error::Log(LogError::Unknown { .. }) => {
@@ -249,12 +257,13 @@ impl Kernel {
         if let Some(log) = Log::open(&self.home.places())? {
             view.take_in(&log)?;
             let tail = log.tail();
-            if log.steady() && tail.torn_bytes() > 0 {
-                view.words.push(format!(
-                    "the log ends in {} torn bytes at byte {}; they are passed over, and the next append sets them aside",
-                    tail.torn_bytes(),
-                    tail.whole
-                ));
+            if tail.torn_bytes() > 0 {
+                let why = match log.steady() {
+                    true => "torn; the next append sets them aside",
+                    false => "torn, or of a write that is under way",
+                };
+                let (bytes, from) = (tail.torn_bytes(), tail.whole);
+                view.words.push(format!("the log's last {bytes} bytes, from byte {from} on, are passed over: they are {why}"));
             }
         }
         view.words.extend(damaged(&view.position));
@@ -282,7 +291,7 @@ impl Kernel {
         let asked = self.commit(&mut view, vec![Unstamped::word(Word::SelfAsked, Door::Pipe, payload)])?;
         let seq = asked.last().map_or(0, |event| event.seq);
         let text = prompt::ask(&view.state, self.scene(), seq, text);
-        Ok(prompted(view, text, mark, Kind::Ask(seq)))
+        prompted(view, text, mark, Kind::Ask(seq))
     }
 
     /// Makes the prompt about what waits; if nothing does, records that a reflection was asked for.
@@ -294,11 +303,16 @@ impl Kernel {
             self.commit(&mut view, vec![Unstamped::word(Word::SelfReflected, Door::Pipe, Payload::empty())])?;
         }
         let text = prompt::work(&view.state, self.scene());
-        Ok(prompted(view, text, mark, Kind::Work))
+        prompted(view, text, mark, Kind::Work)
+    }
+
+    /// Leaves word, for whoever hears an answer downstream, that no prompt was made.
+    pub fn make_no_prompt(&self, out: BorrowedFd<'_>) {
+        let _ = Mark::leave(&self.home.turns(), out);
     }
 
     /// Takes the quotations of this log out of a reading: what a mind only cites is prose.
-    pub fn settle(&self, mut reading: Reading) -> Result<Reading, Error> {
+    pub fn settle(&self, reading: &mut Reading) -> Result<(), Error> {
         let quotes = |item: &Item| match item {
             Item::Draft(sent) => sent.quotes.clone(),
             Item::Prose(_) | Item::Script(_) | Item::NearMiss(_) => None,
@@ -306,7 +320,7 @@ impl Kernel {
         let claimed: BTreeSet<(u64, String)> =
             reading.items.iter().filter_map(quotes).map(|quote| (quote.seq, quote.id)).collect();
         if claimed.is_empty() {
-            return Ok(reading);
+            return Ok(());
         }
         let mut known = BTreeSet::new();
         if let Some(log) = Log::open(&self.home.places())? {
@@ -322,7 +336,7 @@ impl Kernel {
                 *item = Item::Prose(quote.text);
             }
         }
-        Ok(reading)
+        Ok(())
     }
 
     /// Hears an answer: events land as one batch, then what became of scripts as another. Whatever fails, the reply is returned.
@@ -344,6 +358,10 @@ impl Kernel {
         let Hearing { entries, attempts, reply } = judge(reading, answered);
         heard.reply = reply;
         let mut view = looked?;
+        let bytes = entries.iter().map(Entry::bytes).sum();
+        if bytes > BATCH_BYTES_MAX {
+            return Err(LogError::BatchTooLarge { bytes }.into());
+        }
         if !entries.is_empty() {
             let landed = self.commit(&mut view, entries.into_iter().map(unstamped).collect());
             heard.words.append(&mut view.words);
@@ -543,15 +561,17 @@ fn unstamped(entry: Entry) -> Unstamped {
     }
 }
 
-fn prompted(mut view: View, text: String, mut mark: Option<Mark>, kind: Kind) -> Prompted {
-    if let Some(Err(fault)) = mark.as_mut().map(|mark| mark.promise(kind)) {
-        view.words.push(format!("{fault}; hear the answer with `self hear`"));
+/// A prompt whose marker names it. Where the marker cannot be written it stays one of a prompt that failed, so none is given.
+fn prompted(view: View, text: String, mut mark: Option<Mark>, kind: Kind) -> Result<Prompted, Error> {
+    if let Some(mark) = &mut mark {
+        mark.promise(kind)?;
     }
-    Prompted { text, mark, words: view.words }
+    Ok(Prompted { text, mark, words: view.words })
 }
 
 fn damaged(position: &Position) -> Option<String> {
-    let (first, rest) = position.damage.split_first()?;
-    let more = if rest.is_empty() { String::new() } else { format!(", and {} more lines", rest.len()) };
-    Some(format!("the log is damaged at line {}, byte {}{more}; it is passed over and kept as it is", first.line, first.offset))
+    let (named, rest) = position.damage.split_at(position.damage.len().min(DAMAGE_NAMED_MAX));
+    let lines: Vec<_> = named.iter().map(|damage| format!("line {}, byte {}", damage.line, damage.offset)).collect();
+    let more = if rest.is_empty() { String::new() } else { format!("; and {} more lines", rest.len()) };
+    (!lines.is_empty()).then(|| format!("the log is damaged at {}{more}: passed over, and kept as it is", lines.join("; ")))
 }
