@@ -227,7 +227,13 @@ fn beyond_the_dead_upstream(table: &[Process], me: u32, pipes: &[Pipe]) -> Optio
         let above = stage(table, process.pid, &[pipe], Side::Stdout)?;
         (is_above && one_pipeline(table, above, below)).then_some(pipe)
     };
-    table.iter().find_map(beyond)
+    only(table.iter().filter_map(beyond))
+}
+
+/// The one pipe that all of them are; `None` for none, and for several: then it cannot be told which.
+fn only(mut pipes: impl Iterator<Item = Pipe>) -> Option<Pipe> {
+    let first = pipes.next()?;
+    pipes.all(|pipe| pipe == first).then_some(first)
 }
 
 /// Whether a stage above me may be a fork that has yet to put its pipes in place, while a pipe of mine has lost its writers: a
@@ -251,7 +257,7 @@ fn beyond_the_dead_downstream(table: &[Process], me: u32, pipes: &[Pipe]) -> Opt
         let below = stage(table, process.pid, &[pipe], Side::Stdin)?;
         (process.pid != me && one_pipeline(table, above, below)).then_some(pipe)
     };
-    table.iter().find_map(beyond)
+    only(table.iter().filter_map(beyond))
 }
 
 /// Whether a process runs another executable than its parent: it has been through `exec`, so its descriptors are as the shell
@@ -493,6 +499,14 @@ mod tests {
         check_dead(&shell(), &job(&prompt, 100), &job(&ear, 102), false);
         check_dead(&Process { threads: 8, ..shell() }, &prompt, &ear, false);
         check_dead(&shell(), &Process { parent: 77, ..prompt.clone() }, &ear, false);
+    }
+
+    #[test]
+    fn of_two_stages_that_lost_their_reader_none_is_bridged() {
+        let table = [process(ME, SHELL).from(3), shell(), process(101, SHELL).to(1), process(102, SHELL).to(2)];
+        check_up(&table, 3, &[3]);
+        let table = [process(ME, SHELL).to(1), shell(), process(101, SHELL).from(2), process(102, SHELL).from(3)];
+        check_down(&table, 1, &[1]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod keys;
 mod log_on_disk;
 mod mind_sends;
 mod older_home;
+mod pipes;
 mod prompts;
 mod readme;
 mod receipts;
