@@ -86,7 +86,9 @@ impl Here {
         for _ in 0..ANCESTORS_MAX {
             if find(table, pid).is_none() {
                 let Some(mut process) = Stat::of(pid).map(|stat| self.read(pid, &stat)) else { return };
-                process.busy = child.and_then(|child| self.forker_is_busy(&process, child)).unwrap_or(process.busy);
+                if let Some(forker) = child.and_then(|child| self.forker(&process, child)) {
+                    (process.busy, process.ticks) = (forker.busy, forker.ticks);
+                }
                 table.push(process);
             }
             let Some(process) = find(table, pid) else { return };
@@ -118,21 +120,21 @@ impl Here {
         }
     }
 
-    /// Whether the thread of a parent that forked `child` is at work; `None` if it has one thread only.
-    fn forker_is_busy(&self, parent: &Process, child: u32) -> Option<bool> {
+    /// The thread of a parent that forked `child`; `None` if it has one thread only.
+    fn forker(&self, parent: &Process, child: u32) -> Option<Stat> {
         if parent.threads < 2 || !self.lists_children {
             return None;
         }
         let pid = parent.pid;
         let forker = threads(pid).into_iter().find(|&thread| children_of(pid, thread).contains(&child))?;
-        Stat::read(&format!("/proc/{pid}/task/{forker}/stat")).map(|stat| stat.busy)
+        Stat::read(&format!("/proc/{pid}/task/{forker}/stat"))
     }
 
     fn read(&self, pid: u32, stat: &Stat) -> Process {
-        let Stat { busy, parent, group, threads, ignores_interrupts } = *stat;
+        let Stat { busy, parent, group, ticks, threads, ignores_interrupts } = *stat;
         let exe = executable(pid);
         let prompts = exe.is_some() && exe == self.exe && may_prompt(&read(&format!("/proc/{pid}/cmdline")).unwrap_or_default());
-        Process { pid, parent, group, busy, ignores_interrupts, threads, exe, prompts, ends: ends(pid) }
+        Process { pid, parent, group, busy, ticks, ignores_interrupts, threads, exe, prompts, ends: ends(pid) }
     }
 }
 
@@ -227,6 +229,7 @@ struct Stat {
     busy: bool,
     parent: u32,
     group: u32,
+    ticks: u64,
     threads: u32,
     ignores_interrupts: bool,
 }
@@ -240,15 +243,16 @@ impl Stat {
         Stat::parse(&String::from_utf8_lossy(&read(path)?))
     }
 
-    /// Parses `pid (name) state ppid pgrp …`, the number of threads being the 20th field, the ignored signals the 33rd; the name
-    /// may hold anything, brackets and blanks too.
+    /// Parses `pid (name) state ppid pgrp …`: the time in user and system mode are the 14th and 15th field, the number of threads
+    /// is the 20th, the ignored signals are the 33rd. The name may hold anything, brackets and blanks too.
     fn parse(text: &str) -> Option<Stat> {
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-        let number = |at: usize| fields.get(at)?.parse().ok();
-        let ignored: u64 = fields.get(30)?.parse().ok()?;
-        let ignores_interrupts = ignored & 1 << (SIGINT - 1) != 0;
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        let small = |field: usize| u32::try_from(number(field)?).ok();
+        let ignores_interrupts = number(33)? & 1 << (SIGINT - 1) != 0;
         let busy = matches!(*fields.first()?, "R" | "D");
-        Some(Stat { busy, parent: number(1)?, group: number(2)?, threads: number(17)?, ignores_interrupts })
+        let ticks = number(14)? + number(15)?;
+        Some(Stat { busy, parent: small(4)?, group: small(5)?, ticks, threads: small(20)?, ignores_interrupts })
     }
 }
 
@@ -258,8 +262,8 @@ mod tests {
 
     #[test]
     fn a_process_may_be_called_anything() {
-        let text = "7 (a) R (b) S 3 4 5 6 -1 0 0 0 0 0 0 0 0 0 20 0 12 0 99 1 1 1 1 1 1 1 1 0 0 2";
-        let expect = Stat { busy: false, parent: 3, group: 4, threads: 12, ignores_interrupts: true };
+        let text = "7 (a) R (b) S 3 4 5 6 -1 0 0 0 0 0 8 9 0 0 20 0 12 0 99 1 1 1 1 1 1 1 1 0 0 2";
+        let expect = Stat { busy: false, parent: 3, group: 4, ticks: 17, threads: 12, ignores_interrupts: true };
         assert_eq!(Stat::parse(text), Some(expect));
         assert_eq!(Stat::parse("7 (a) R 3"), None);
         assert_eq!(Stat::parse(""), None);

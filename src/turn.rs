@@ -32,6 +32,10 @@ const CAPTURED_LOOKS: u32 = 8;
 /// How long a prompt looks on while a shell is at work on the pipeline.
 const FORMING_MAX: Duration = Duration::from_secs(5);
 
+/// How long that shell may have run meanwhile, in clock ticks (1/100 s). A fork takes it less than one, however busy the machine
+/// is: one that runs longer is doing something else, and captures the output.
+const FORMING_TICKS_MAX: u64 = 10;
+
 /// From this many looks on, a prompt sleeps ten times as long between them.
 const PATIENT_LOOKS: u32 = 50;
 
@@ -187,6 +191,7 @@ impl Mark {
 fn watch(here: &Here, path: &Path, mut marker: Marker) -> io::Result<()> {
     let until = Instant::now() + FORMING_MAX;
     let (mut looks, mut settled, mut captured) = (0, 0, 0);
+    let mut begun = None;
     loop {
         let (down, table) = here.survey(marker.pipe, Side::Stdout);
         let new: Vec<Pipe> = down.into_iter().filter(|pipe| !marker.down.contains(pipe)).collect();
@@ -201,7 +206,10 @@ fn watch(here: &Here, path: &Path, mut marker: Marker) -> io::Result<()> {
             Readers::Forming => (settled, captured) = (0, 0),
         }
         looks += 1;
-        if settled >= SETTLED_LOOKS || captured >= CAPTURED_LOOKS || Instant::now() > until {
+        let ticks = walk::shell_ticks(&table, here.me(), &[marker.pipe]);
+        let ran = ticks.saturating_sub(*begun.get_or_insert(ticks));
+        let is_over = ran >= FORMING_TICKS_MAX || Instant::now() > until;
+        if settled >= SETTLED_LOOKS || captured >= CAPTURED_LOOKS || is_over {
             return Ok(());
         }
         sleep(if looks < PATIENT_LOOKS { LOOK } else { LOOK * 10 });

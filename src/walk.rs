@@ -39,6 +39,8 @@ pub(crate) struct Process {
     pub(crate) group: u32,
     /// Running or runnable, or waiting where nothing can wake it (as in `vfork`); for an ancestor, the thread that forked.
     pub(crate) busy: bool,
+    /// The time it has run, in clock ticks; for an ancestor, that of the thread that forked.
+    pub(crate) ticks: u64,
     /// Ignores SIGINT: a shell without job control lets its background do so.
     pub(crate) ignores_interrupts: bool,
     /// How many threads it has.
@@ -129,6 +131,11 @@ fn stage<'a>(table: &'a [Process], pid: u32, pipes: &[Pipe], side: Side) -> Opti
 /// The process whose descendants may be links: the parent of my stage.
 pub(crate) fn root(table: &[Process], me: u32, pipes: &[Pipe], side: Side) -> Option<u32> {
     stage(table, me, pipes, side).map(|stage| stage.parent)
+}
+
+/// How long the shell of my pipeline has run, in clock ticks.
+pub(crate) fn shell_ticks(table: &[Process], me: u32, pipes: &[Pipe]) -> u64 {
+    root(table, me, pipes, Side::Stdout).and_then(|root| find(table, root)).map_or(0, |shell| shell.ticks)
 }
 
 /// What a process joins: the pipe of its stdin and the pipes it may write that to. A stdin inherited from the parent joins

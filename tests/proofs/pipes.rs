@@ -332,11 +332,7 @@ impl Stage {
         let mut answers = Vec::new();
         for _ in 0..pass.calls {
             let id = self.calls.fetch_add(1, Ordering::Relaxed);
-            let begun = Instant::now();
             let out = self.call(row, home.path(), id, pass);
-            if begun.elapsed() > Duration::from_secs(20) {
-                say(&format!("SLOW {:?} {} {:?} {out:?}\n", row.caller, row.name, begun.elapsed()));
-            }
             let expect: Vec<String> = row.answers.iter().map(|suffix| format!("All quiet {id}{suffix}.")).collect();
             if !is_out(row.caller, &out, &expect) {
                 score.faults += 1;
@@ -528,9 +524,6 @@ fn table(stage: &Stage, rows: &[Row], proc: bool, told: &mut String) -> Vec<Scor
     pass("idle, fast mind", false, if proc { 2 } else { 1 }, 4, 1);
     if proc {
         pass("idle, slow mind", true, 1, 24, 1);
-    }
-    if std::env::var("IDLE").is_ok() {
-        return scores;
     }
     let _busy = Busy::start();
     pass("busy, fast mind", false, 1, 16, if proc { 1 } else { 4 });
