@@ -152,6 +152,7 @@ impl Voice {
             found => found,
         };
         match Face::of(&reading, found.is_some()) {
+            Face::Ask if ear.as_ref().is_some_and(Ear::saw_self) => self.ask_or_pass_on(kernel, &body, reading),
             Face::Ask => self.ask(kernel, &body),
             Face::Work => self.prompt(kernel, kernel.work(io::stdout().as_fd())),
             Face::Silence => self.silence(found),
@@ -183,6 +184,19 @@ impl Voice {
             self.say(&["the input was not all UTF-8; what was not is now U+FFFD".to_owned()]);
         }
         self.prompt(kernel, kernel.ask(text.trim_start_matches('\u{feff}'), io::stdout().as_fd()))
+    }
+
+    /// Asks; but where nothing can be recorded and a self upstream had no luck with that either, what came is the answer to its
+    /// empty prompt: it goes on as it is.
+    fn ask_or_pass_on(&self, kernel: &Kernel, body: &[u8], reading: Reading) -> Ended {
+        match kernel.ask(&String::from_utf8_lossy(body), io::stdout().as_fd()) {
+            Err(fault) if fault.is_of_the_disk() => {
+                let status = self.fail(&fault)?;
+                self.print(&format!("{}\n", Kernel::reply_of(reading)))?;
+                Ok(status)
+            }
+            made => self.prompt(kernel, made),
+        }
     }
 
     fn hear(&self, kernel: &Kernel, reading: Reading, answers: Answers, found: Option<Found>, strict: bool) -> Ended {

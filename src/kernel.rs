@@ -24,7 +24,7 @@ use crate::receipt::SECRET_BYTES;
 use crate::record::{Frame, RECORD_BYTES_MAX, write};
 use crate::state::State;
 use crate::task::Task;
-use crate::turn::{Kind, Mark, TurnError};
+use crate::turn::{Kind, Mark, TurnError, linger};
 use crate::vocabulary::Word;
 use crate::wire::{Item, Reading};
 
@@ -106,6 +106,12 @@ impl Error {
             | Error::Input(_)
             | Error::NoProjection(_) => 1,
         }
+    }
+
+    /// Whether the home or its log could not be read or written.
+    #[must_use]
+    pub fn is_of_the_disk(&self) -> bool {
+        matches!(self, Error::Home(_) | Error::Log(_) | Error::Turn(_))
     }
 
     /// The remedy, as a line.
@@ -308,7 +314,9 @@ impl Kernel {
 
     /// Leaves word, for whoever hears an answer downstream, that no prompt was made.
     pub fn make_no_prompt(&self, out: BorrowedFd<'_>) {
-        let _ = Mark::leave(&self.home.turns(), out);
+        if Mark::leave(&self.home.turns(), out).is_err() {
+            linger(out);
+        }
     }
 
     /// Takes the quotations of this log out of a reading: what a mind only cites is prose.

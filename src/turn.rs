@@ -39,8 +39,11 @@ const FORMING_TICKS_MAX: u64 = 10;
 /// From this many looks on, a prompt sleeps ten times as long between them.
 const PATIENT_LOOKS: u32 = 50;
 
+/// How long a self that could leave no marker stays.
+const LINGER: Duration = Duration::from_millis(50);
+
 /// How long an ear at the end of its input waits for a prompt upstream that is still being made.
-const MAKING_MAX: Duration = Duration::from_secs(12);
+const FORMING_WAITS: Duration = Duration::from_secs(12);
 
 /// How long it sleeps between two looks.
 const MAKING_LOOK: Duration = Duration::from_millis(1);
@@ -216,6 +219,14 @@ fn watch(here: &Here, path: &Path, mut marker: Marker) -> io::Result<()> {
     }
 }
 
+/// Stays for a moment if `out` is a pipe, for a prompt that could neither be made nor marked: the self downstream sees by its walk
+/// that there was one.
+pub fn linger(out: BorrowedFd<'_>) {
+    if pipe(Here::find().as_ref(), out).is_some() {
+        sleep(LINGER);
+    }
+}
+
 /// The ear of a bare `self`.
 #[derive(Debug)]
 pub struct Ear {
@@ -233,6 +244,8 @@ enum Sense {
         boot: String,
         pipe: Pipe,
         up: Vec<Pipe>,
+        /// Whether a self that may make a prompt was seen among them.
+        saw_self: bool,
     },
     Job(job::Waiting),
 }
@@ -261,8 +274,9 @@ impl Ear {
             (None, _) => Sense::Deaf,
             (Some(_), None) => Sense::Job(job::Waiting::start(turns)),
             (Some(pipe), Some(here)) => {
-                let (up, _) = here.survey(pipe, Side::Stdin);
-                Sense::Walk { here, boot: System::read().boot, pipe, up }
+                let (mut up, mut saw_self) = (Vec::new(), false);
+                walk_again(&here, pipe, &mut up, &mut saw_self);
+                Sense::Walk { here, boot: System::read().boot, pipe, up, saw_self }
             }
         };
         Ear { turns: turns.to_owned(), sense }
@@ -273,17 +287,22 @@ impl Ear {
         match &mut self.sense {
             Sense::Deaf => {}
             Sense::Job(waiting) => waiting.show(),
-            Sense::Walk { here, pipe, up, .. } => drop(walk_again(here, *pipe, up)),
+            Sense::Walk { here, pipe, up, saw_self, .. } => drop(walk_again(here, *pipe, up, saw_self)),
         }
     }
 
-    /// Finds the open prompt at the end of the input. Waits, at most [`MAKING_MAX`], while a prompt upstream is still being
-    /// made: a mind may have answered without reading it.
+    /// Finds the open prompt at the end of the input. Waits while a self upstream may still make one, since a mind may answer
+    /// without reading it, and at most [`FORMING_WAITS`] for a process that was forked and may become one.
     pub fn prompt(&mut self) -> Option<Found> {
-        let until = Instant::now() + MAKING_MAX;
+        let until = Instant::now() + FORMING_WAITS;
         loop {
             let (found, making) = self.look();
-            if !making || Instant::now() > until {
+            let waits = match making {
+                Making::Nothing => false,
+                Making::Perhaps => Instant::now() < until,
+                Making::Surely => true,
+            };
+            if !waits {
                 if let Sense::Job(waiting) = &mut self.sense {
                     waiting.stop();
                 }
@@ -291,6 +310,12 @@ impl Ear {
             }
             sleep(MAKING_LOOK);
         }
+    }
+
+    /// Whether a self that may make a prompt was seen upstream. It tells nothing where a marker was found.
+    #[must_use]
+    pub fn saw_self(&self) -> bool {
+        matches!(self.sense, Sense::Walk { saw_self: true, .. })
     }
 
     /// Tells whether a prompt is open already, without waiting.
@@ -305,25 +330,25 @@ impl Ear {
 
     /// The open prompt, and whether one that counts is still being made. Who is at work is seen before the markers are read: a
     /// self that was gone by then has left what it will leave.
-    fn look(&mut self) -> (Option<Found>, bool) {
+    fn look(&mut self) -> (Option<Found>, Making) {
         match &mut self.sense {
-            Sense::Deaf => (None, false),
+            Sense::Deaf => (None, Making::Nothing),
             Sense::Job(waiting) => match waiting.prompt() {
-                None => (None, false),
-                Some((path, marker, making)) => (Some(Found { kind: Kind::of(&marker), path }), making),
+                None => (None, Making::Nothing),
+                Some((path, marker, making)) => {
+                    let making = if making { Making::Perhaps } else { Making::Nothing };
+                    (Some(Found { kind: Kind::of(&marker), path }), making)
+                }
             },
-            Sense::Walk { here, boot, pipe, up } => {
-                let table = walk_again(here, *pipe, up);
+            Sense::Walk { here, boot, pipe, up, saw_self } => {
+                let table = walk_again(here, *pipe, up, saw_self);
                 let (me, up) = (here.me(), &*up);
-                let at_work = |pipes: &[Pipe]| {
-                    let prints = |process: &Process| process.stdout().is_some_and(|pipe| pipes.contains(&pipe));
-                    let may = |process: &Process| process.prompts || walk::is_forming(&table, process);
-                    table.iter().any(|process| process.pid != me && prints(process) && may(process))
-                };
                 match nearest(marker::all(&self.turns), boot, up) {
-                    None => (None, at_work(up) || walk::is_forming_above(&table, me, up)),
+                    None if walk::is_forming_above(&table, me, up) => (None, at_work(&table, me, up).max(Making::Perhaps)),
+                    None => (None, at_work(&table, me, up)),
                     Some((path, marker)) => {
-                        let making = marker.kind == Word::Failed && at_work(&[marker.pipe]);
+                        let is_made = marker.kind != Word::Failed;
+                        let making = if is_made { Making::Nothing } else { at_work(&table, me, &[marker.pipe]) };
                         (Some(Found { kind: Kind::of(&marker), path }), making)
                     }
                 }
@@ -332,14 +357,36 @@ impl Ear {
     }
 }
 
+/// Whether a prompt is still being made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Making {
+    Nothing,
+    /// A process was forked that may become a self.
+    Perhaps,
+    /// A self is at work.
+    Surely,
+}
+
+/// Whether a process that prints into one of the pipes is a self that may make a prompt, or may become one.
+fn at_work(table: &[Process], me: u32, pipes: &[Pipe]) -> Making {
+    let prints = |process: &&Process| process.pid != me && process.stdout().is_some_and(|pipe| pipes.contains(&pipe));
+    let making = |process: &Process| match process.prompts {
+        true => Making::Surely,
+        false if walk::is_forming(table, process) => Making::Perhaps,
+        false => Making::Nothing,
+    };
+    table.iter().filter(prints).map(making).max().unwrap_or(Making::Nothing)
+}
+
 /// Walks upstream and adds what is new; gives the processes it saw.
-fn walk_again(here: &Here, pipe: Pipe, up: &mut Vec<Pipe>) -> Vec<Process> {
+fn walk_again(here: &Here, pipe: Pipe, up: &mut Vec<Pipe>, saw_self: &mut bool) -> Vec<Process> {
     let (pipes, table) = here.survey(pipe, Side::Stdin);
     for pipe in pipes {
         if !up.contains(&pipe) {
             up.push(pipe);
         }
     }
+    *saw_self |= at_work(&table, here.me(), up) == Making::Surely;
     table
 }
 

@@ -409,3 +409,16 @@ fn what_the_kernel_makes_is_all_inside_the_home_and_the_state_folder() {
     assert_eq!(beside, ["bin", "home", "state", "user"]);
     assert_eq!(fs::read_dir(home.beside("user")).unwrap().count(), 0, "something was written into $HOME");
 }
+
+#[test]
+fn the_answer_to_a_prompt_that_was_refused_is_no_question() {
+    let utf16 = r"printf 'h\0i\0t\0h\0' | self";
+    for refused in [utf16, "self ask ' '"] {
+        let home = Home::new();
+        let line = format!("{refused} | sh -c 'cat >/dev/null; echo I got nothing.' | self > out; echo $? > status");
+        home.shell("sh", &line).stdout_any().stderr_any().check();
+        let read = |name: &str| fs::read_to_string(home.join(name)).unwrap();
+        assert_eq!((read("out").as_str(), read("status").as_str()), ("I got nothing.\n", "75\n"), "{refused}");
+        assert!(!home.join("events.jsonl").exists(), "{refused}: nothing was recorded");
+    }
+}

@@ -313,10 +313,10 @@ impl Stage {
                 output.until(READY);
                 keys.write_all(format!("{line}\n").as_bytes()).unwrap();
             }
-            output.to_end();
+            output.finish();
             drop(keys);
         } else {
-            output.to_end();
+            output.finish();
         }
         if output.is_late {
             let _ = child.kill();
@@ -427,7 +427,7 @@ impl Output {
         }
     }
 
-    fn to_end(&mut self) {
+    fn finish(&mut self) {
         while self.until("\u{0}never printed\u{0}") {}
     }
 }
