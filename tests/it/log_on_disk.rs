@@ -82,9 +82,12 @@ fn invalid_utf8_in_the_middle_is_damage_like_any_other() {
 }
 
 #[test]
-fn of_several_bad_lines_the_first_is_named_and_the_others_are_counted() {
-    let home = Home::with_log(first_line() + "x\ny\n" + &line(2, "pipe", "a.b", "{}") + "z\n" + &line(3, "pipe", "c.d", "{}"));
-    let said = home.run(["show", "brief"]).stdout_any().stderr_has(&["line 2", "2 more"]).check().said();
+fn of_several_bad_lines_eight_are_named_and_the_others_are_counted() {
+    let bad: String = (0..10).map(|n| format!("bad {n}\n")).collect();
+    let home = Home::with_log(first_line() + &bad + &line(2, "pipe", "a.b", "{}"));
+    let named: Vec<String> = (0..8).map(|n| format!("line {}, byte {}", n + 2, first_line().len() + n * 6)).collect();
+    let named: Vec<&str> = named.iter().map(String::as_str).chain(["and 2 more"]).collect();
+    let said = home.run(["show", "brief"]).stdout_any().stderr_has(&named).check().said();
     assert_eq!(said.lines().count(), 1, "{said}");
 }
 
