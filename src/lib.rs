@@ -21,6 +21,7 @@ pub mod kernel;
 pub mod lock;
 pub mod log;
 mod marker;
+pub mod markup;
 pub mod moment;
 pub mod payload;
 mod piece;
