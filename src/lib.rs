@@ -36,6 +36,7 @@ pub mod standing;
 pub mod state;
 pub mod tail;
 pub mod task;
+pub mod trial;
 pub mod turn;
 pub mod vocabulary;
 mod walk;

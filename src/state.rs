@@ -118,6 +118,18 @@ impl State {
         pending
     }
 
+    /// The fields of an event, name and type word, as the newest declaration of a command on the surface that has any gives them.
+    #[must_use]
+    pub fn fields_of(&self, event: &str) -> Option<&BTreeMap<String, String>> {
+        let commands = self.capabilities().filter(|(capability, _)| capability.kind == Kind::Command);
+        let declarations = commands.flat_map(|(_, standing)| &standing.declarations);
+        let giving = declarations.filter_map(|declared| {
+            let emits = declared.declaration.event.as_ref()?;
+            (emits.name == event && !emits.fields.is_empty()).then_some((declared.origin.seq, &emits.fields))
+        });
+        giving.max_by_key(|(seq, _)| *seq).map(|(_, fields)| fields)
+    }
+
     /// Refusals, and rejections that name no capability, since the last heard batch.
     #[must_use]
     pub fn notices(&self) -> &[Notice] {
