@@ -23,6 +23,7 @@ pub mod log;
 mod marker;
 pub mod markup;
 pub mod moment;
+pub mod page;
 pub mod payload;
 mod piece;
 mod proc;
