@@ -106,6 +106,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, kernel: &Kernel) -> Ex
     }
 }
 
+/// Refuses to do anything inside a script: what it waits for may be waiting for it.
+#[must_use]
+pub fn too_deep() -> ExitCode {
+    Voice { out_is_terminal: false, err_is_terminal: false }.say(&[
+        "a script cannot call self".to_owned(),
+        "hint: read the log on stdin, and print the events it should append".to_owned(),
+    ]);
+    ExitCode::from(1)
+}
+
 impl Voice {
     fn verb(&self, verb: Option<Verb>, kernel: &Kernel) -> Ended {
         match verb {

@@ -1,5 +1,6 @@
 //! The executable `self`: environment, clock and randomness, and nothing else.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,8 +13,16 @@ use self_kernel::cli;
 use self_kernel::event::Speaker;
 use self_kernel::home::Home;
 use self_kernel::kernel::{Kernel, World};
+use self_kernel::launch::{self, DEPTH, Orders};
 
 fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    if let Some(orders) = arguments.get(1..).and_then(Orders::read) {
+        return launch::launch(&orders);
+    }
+    if std::env::var_os(DEPTH).is_some() {
+        return cli::too_deep();
+    }
     // A file-size limit is then an error of the write, and not a death in the middle of an append.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let home = std::env::var_os("SELF_HOME").filter(|home| !home.is_empty()).map_or_else(|| PathBuf::from("."), PathBuf::from);
@@ -21,5 +30,5 @@ fn main() -> ExitCode {
     let caller = std::env::var_os("SELF_CALLER").map(|caller| caller.to_string_lossy().into_owned());
     let world =
         World { now: Timestamp::now, random: |bytes| getrandom::fill(bytes).map_err(io::Error::from), disk: Disk::real() };
-    cli::run(std::env::args_os(), &Kernel::new(Home::at(home), Speaker::claimed(caller), world))
+    cli::run(arguments, &Kernel::new(Home::at(home), Speaker::claimed(caller), world))
 }

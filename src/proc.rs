@@ -172,6 +172,46 @@ fn children_of(pid: u32, thread: u32) -> Vec<u32> {
     text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
+/// The children of a process, the dead ones that nobody has waited for too.
+pub(crate) fn children(pid: u32) -> Vec<u32> {
+    if fs::exists(format!("/proc/{pid}/task/{pid}/children")).unwrap_or(false) {
+        return children_of_all(pid, u32::MAX);
+    }
+    parents().into_iter().filter(|(_, parent)| *parent == pid).map(|(child, _)| child).collect()
+}
+
+/// Whether more than `most` processes descend from this one.
+pub(crate) fn has_more_descendants(pid: u32, most: usize) -> bool {
+    let mut found = children(pid);
+    let mut at = 0;
+    while at < found.len() && found.len() <= most {
+        found.extend(children(found[at]));
+        at += 1;
+    }
+    found.len() > most
+}
+
+/// The process group of a process.
+pub(crate) fn group(pid: u32) -> Option<u32> {
+    Stat::of(pid).map(|stat| stat.group)
+}
+
+/// How many threads the processes of a user have, as far as they can be seen: a folder `task` has two links and one for each.
+pub(crate) fn threads_of_user(uid: u32) -> u64 {
+    let task = |pid: u32| fs::metadata(format!("/proc/{pid}/task")).ok();
+    numbers("/proc")
+        .into_iter()
+        .filter_map(task)
+        .filter(|task| task.uid() == uid)
+        .map(|task| task.nlink().saturating_sub(2))
+        .sum()
+}
+
+/// The descriptors of this process; `None` if they cannot be listed.
+pub(crate) fn descriptors() -> Option<Vec<u32>> {
+    fs::exists("/proc/self/fd").is_ok_and(|there| there).then(|| numbers("/proc/self/fd"))
+}
+
 /// Every process and its parent, for a kernel without `CONFIG_PROC_CHILDREN`.
 fn parents() -> Vec<(u32, u32)> {
     let parent = |pid: u32| Some((pid, Stat::of(pid)?.parent));

@@ -1,0 +1,655 @@
+//! One run of one script under limits: the only place from which the kernel starts one.
+//!
+//! The script is a copy of the given bytes in a scratch folder of its own, read by its interpreter, below a launcher (`launch`)
+//! that lets nothing of it live on. Knows neither log nor home. Input is asked for as the script takes it, while both outputs are
+//! drained, so nothing the script does or leaves undone can block the kernel. The invariant: when [`run`] returns, whatever it
+//! returns, the launcher is reaped and the scratch folder is gone.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::io::{self, IoSlice, PipeReader, PipeWriter, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketFlags, SocketType};
+
+use crate::launch::{DEPTH, ENDS, Orders, Report};
+
+/// How long a script may take, unless the caller says otherwise, in seconds.
+pub const WALL_SECONDS: u64 = 10;
+
+/// How much a script may print, in bytes.
+pub const OUTPUT_BYTES_MAX: u64 = 64 << 20;
+
+/// How much of the end of its stderr is kept, in bytes.
+pub const ERROR_BYTES_KEPT: usize = 64 << 10;
+
+/// How many processes a script may be at a time.
+pub const PROCESSES_MAX: u32 = 256;
+
+/// How much data memory each of its processes may have, in bytes.
+pub const DATA_BYTES_MAX: u64 = 1 << 30;
+
+/// How large a file it may write, in bytes.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// How many descriptors each of its processes may have.
+pub const DESCRIPTORS_MAX: u64 = 256;
+
+/// How long after the script's end its outputs are still read.
+const DRAIN: Duration = Duration::from_millis(200);
+
+/// How long the launcher may take to kill and reap everything.
+const END_WAITS: Duration = Duration::from_secs(10);
+
+/// The longest time in which a wish to stop goes unseen.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How much is read at a time, in bytes.
+const READ_BYTES: usize = 64 << 10;
+
+/// How often a pipe whose writers are dead is read at most: it holds 1 MiB at most, unless root made it larger.
+const PIPE_READS_MAX: usize = (1 << 20) / READ_BYTES + 1;
+
+/// The longest report of the launcher, in bytes.
+const REPORT_BYTES_MAX: usize = 8 << 10;
+
+/// The script's file in its scratch folder.
+const FILE: &str = "run";
+
+/// The signal of a process that wrote a file larger than it may.
+const SIGXFSZ: i32 = 25;
+
+/// How far a script may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The time it may take.
+    pub wall: Duration,
+    /// What it may print, in bytes.
+    pub output_bytes: u64,
+    /// What is kept of the end of its stderr, in bytes.
+    pub error_bytes_kept: usize,
+    /// The processes it may be at a time.
+    pub processes: u32,
+    /// The data memory of each process, in bytes.
+    pub data_bytes: u64,
+    /// The size of a file it writes, in bytes.
+    pub file_bytes: u64,
+    /// The descriptors of each process.
+    pub descriptors: u64,
+}
+
+/// A run: what is run, on what, and how far it may go.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    /// This program, to be started as the launcher: `/proc/self/exe` holds through an upgrade in mid-run.
+    pub launcher: &'a Path,
+    /// The script's bytes, its first line mended.
+    pub script: &'a [u8],
+    /// The words in front of the script's path: what [`crate::interpreter::Shebang::words`] gives.
+    pub interpreter: &'a [OsString],
+    /// The script's arguments.
+    pub arguments: &'a [OsString],
+    /// Its whole environment, but for `HOME`, `TMPDIR` and `SELF_DEPTH`, which are set here.
+    pub environment: &'a [(OsString, OsString)],
+    /// Its working directory; `None` is its scratch folder.
+    pub folder: Option<&'a Path>,
+    /// Where its scratch folder is made: an absolute path.
+    pub scratch_parent: &'a Path,
+    /// What that is called: `self-` and 32 random hex digits.
+    pub scratch_name: &'a str,
+    /// How far it may go.
+    pub limits: Limits,
+    /// How many process numbers are used up before it starts, so that its own differs.
+    pub strays: u32,
+    /// Becomes true when the caller wants the run ended.
+    pub stop: &'a AtomicBool,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The script exited with this status.
+    Exited(i32),
+    /// This signal ended it.
+    Signal(i32),
+    /// It passed a limit.
+    Limit(Limit),
+    /// The caller wanted it ended.
+    Stopped,
+}
+
+/// A limit, and where it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// The time.
+    Time(Duration),
+    /// What it printed, in bytes.
+    Output(u64),
+    /// How many processes it was.
+    Processes(u32),
+    /// The size of a file it wrote, in bytes.
+    File(u64),
+}
+
+/// What a run left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ran {
+    /// How it ended.
+    pub ending: Ending,
+    /// What it printed.
+    pub stdout: Vec<u8>,
+    /// The end of what it said on stderr.
+    pub stderr: Vec<u8>,
+}
+
+/// Why a script could not be run; what it does itself is an [`Ending`].
+#[derive(Debug, thiserror::Error)]
+pub enum ScriptError {
+    /// The scratch folder could not be made, filled or removed.
+    #[error("could not {act} `{}`: {source}", path.display())]
+    Scratch {
+        /// What was attempted.
+        act: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The launcher could not be started.
+    #[error("could not start `{}` as the launcher of a script: {source}", path.display())]
+    Launcher {
+        /// The program.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The launcher could not start the script.
+    #[error("{0}")]
+    Start(String),
+    /// The launcher ended without a word.
+    #[error("the launcher of the script was killed; processes of the script may be left")]
+    Lost,
+    /// Processes of the script could not be killed.
+    #[error("processes of the script could not be ended within {} s", END_WAITS.as_secs())]
+    Survivors,
+    /// The input could not be read.
+    #[error("could not read the script's input: {0}")]
+    Input(io::Error),
+    /// A pipe to or from the script failed.
+    #[error("could not pass the script's input and output: {0}")]
+    Pipes(io::Error),
+}
+
+impl Limits {
+    /// The limits that every script has, with this time.
+    #[must_use]
+    pub fn within(wall: Duration) -> Limits {
+        Limits {
+            wall,
+            output_bytes: OUTPUT_BYTES_MAX,
+            error_bytes_kept: ERROR_BYTES_KEPT,
+            processes: PROCESSES_MAX,
+            data_bytes: DATA_BYTES_MAX,
+            file_bytes: FILE_BYTES_MAX,
+            descriptors: DESCRIPTORS_MAX,
+        }
+    }
+}
+
+impl Limit {
+    /// Its name, as a payload has it behind `limit:`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::Time(_) => "time",
+            Limit::Output(_) => "output",
+            Limit::Processes(_) => "processes",
+            Limit::File(_) => "file",
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::Time(wall) => write!(f, "the time limit of {} s", wall.as_secs_f64()),
+            Limit::Output(bytes) => write!(f, "the output limit of {}", size(*bytes)),
+            Limit::Processes(count) => write!(f, "the limit of {count} processes"),
+            Limit::File(bytes) => write!(f, "the limit of {} for a file", size(*bytes)),
+        }
+    }
+}
+
+fn size(bytes: u64) -> String {
+    if bytes > 0 && bytes.is_multiple_of(1 << 20) { format!("{} MiB", bytes >> 20) } else { format!("{bytes} bytes") }
+}
+
+impl Ending {
+    /// The ending as the JSON value that `capability.died` has for `exit`: `3`, `"signal:9"`, `"limit:time"`. A run that the
+    /// caller stopped is no death, and has none.
+    #[must_use]
+    pub fn json(self) -> Option<String> {
+        match self {
+            Ending::Exited(status) => Some(status.to_string()),
+            Ending::Signal(signal) => Some(format!("\"signal:{signal}\"")),
+            Ending::Limit(limit) => Some(format!("\"limit:{}\"", limit.name())),
+            Ending::Stopped => None,
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ending::Exited(status) => write!(f, "it exited with status {status}"),
+            Ending::Signal(signal) => write!(f, "signal {signal} ended it"),
+            Ending::Limit(limit) => write!(f, "it passed {limit}"),
+            Ending::Stopped => write!(f, "it was stopped"),
+        }
+    }
+}
+
+impl ScriptError {
+    /// The remedy, as a line.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ScriptError::Scratch { .. } => Some("set TMPDIR to a folder that you can write and that has room".to_owned()),
+            ScriptError::Launcher { .. }
+            | ScriptError::Start(_)
+            | ScriptError::Lost
+            | ScriptError::Survivors
+            | ScriptError::Input(_)
+            | ScriptError::Pipes(_) => None,
+        }
+    }
+}
+
+/// Runs a script. `feed` gives the next piece of its input, `None` at the end; it is asked only when the script has taken the
+/// last one, and not again once the script has closed its stdin.
+///
+/// # Errors
+/// When the script could not be run or its input could not be read. Nothing of it is left then either.
+pub fn run(run: &Run<'_>, feed: &mut dyn FnMut() -> io::Result<Option<Vec<u8>>>) -> Result<Ran, ScriptError> {
+    let scratch = Scratch::make(run)?;
+    let mut launched = Launched::start(run, &scratch)?;
+    let ending = launched.attend(run, feed)?;
+    launched.end()?;
+    let ran = Ran { ending, stdout: std::mem::take(&mut launched.output), stderr: launched.errors_kept(run.limits) };
+    drop(launched);
+    scratch.remove()?;
+    Ok(ran)
+}
+
+/// A script's own folder; gone when the value is.
+struct Scratch {
+    folder: PathBuf,
+    is_there: bool,
+}
+
+impl Scratch {
+    fn make(run: &Run<'_>) -> Result<Scratch, ScriptError> {
+        let folder = run.scratch_parent.join(run.scratch_name);
+        DirBuilder::new().mode(0o700).create(&folder).map_err(|source| ScriptError::Scratch {
+            act: "make",
+            path: folder.clone(),
+            source,
+        })?;
+        let scratch = Scratch { folder, is_there: true };
+        let path = scratch.file();
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&path);
+        file.and_then(|mut file| file.write_all(run.script)).map_err(|source| ScriptError::Scratch {
+            act: "write",
+            path,
+            source,
+        })?;
+        Ok(scratch)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.join(FILE)
+    }
+
+    fn remove(mut self) -> Result<(), ScriptError> {
+        self.is_there = false;
+        remove(&self.folder).map_err(|source| ScriptError::Scratch { act: "remove", path: self.folder.clone(), source })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if self.is_there {
+            let _ = remove(&self.folder);
+        }
+    }
+}
+
+/// Removes a folder and all below it, also where a script took its own rights away.
+fn remove(folder: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(fault) if fault.kind() == io::ErrorKind::PermissionDenied => {
+            open_up(folder)?;
+            std::fs::remove_dir_all(folder)
+        }
+        removed => removed,
+    }
+}
+
+fn open_up(folder: &Path) -> io::Result<()> {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
+        for entry in std::fs::read_dir(&folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A started launcher and the kernel's ends of the script's pipes. Dropped, it ends the script and everything of it.
+struct Launched {
+    child: Child,
+    control: OwnedFd,
+    stdin: Option<PipeWriter>,
+    stdout: Option<PipeReader>,
+    stderr: Option<PipeReader>,
+    begun: Instant,
+    /// What was taken from the feed; the script has not taken what is behind `fed`.
+    chunk: Vec<u8>,
+    fed: usize,
+    output: Vec<u8>,
+    errors: Vec<u8>,
+    /// What the launcher has said so far.
+    said: Vec<u8>,
+    is_gone: bool,
+}
+
+impl Launched {
+    fn start(run: &Run<'_>, scratch: &Scratch) -> Result<Launched, ScriptError> {
+        let flags = SocketFlags::CLOEXEC;
+        let (control, theirs) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(pipes)?;
+        let (script_in, stdin) = io::pipe().map_err(ScriptError::Pipes)?;
+        let (stdout, script_out) = io::pipe().map_err(ScriptError::Pipes)?;
+        let (stderr, script_err) = io::pipe().map_err(ScriptError::Pipes)?;
+        for end in [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()] {
+            rustix::fs::fcntl_setfl(end, OFlags::NONBLOCK).map_err(pipes)?;
+        }
+        let path = scratch.file().into_os_string();
+        let orders = Orders {
+            data_bytes: run.limits.data_bytes,
+            file_bytes: run.limits.file_bytes,
+            descriptors: run.limits.descriptors,
+            processes: run.limits.processes,
+            strays: run.strays,
+            folder: run.folder.unwrap_or(&scratch.folder).to_owned(),
+            words: run.interpreter.iter().cloned().chain([path]).chain(run.arguments.iter().cloned()).collect(),
+        };
+        let begun = Instant::now();
+        let child = Command::new(run.launcher)
+            .args(orders.arguments())
+            .env_clear()
+            .envs(run.environment.iter().map(|(name, value)| (name, value)))
+            .env("HOME", &scratch.folder)
+            .env("TMPDIR", &scratch.folder)
+            .env(DEPTH, "1")
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|source| ScriptError::Launcher { path: run.launcher.to_owned(), source })?;
+        let launched = Launched {
+            child,
+            control,
+            stdin: Some(stdin),
+            stdout: Some(stdout),
+            stderr: Some(stderr),
+            begun,
+            chunk: Vec::new(),
+            fed: 0,
+            output: Vec::new(),
+            errors: Vec::new(),
+            said: Vec::new(),
+            is_gone: false,
+        };
+        launched.hand_over([script_in.as_fd(), script_out.as_fd(), script_err.as_fd()])?;
+        Ok(launched)
+    }
+
+    /// Passes the script's ends to the launcher, past every other process that is started meanwhile.
+    fn hand_over(&self, ends: [BorrowedFd<'_>; ENDS]) -> Result<(), ScriptError> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ENDS))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        ancillary.push(SendAncillaryMessage::ScmRights(&ends));
+        let sent = rustix::net::sendmsg(&self.control, &[IoSlice::new(b"\n")], &mut ancillary, SendFlags::NOSIGNAL);
+        sent.map(drop).map_err(pipes)
+    }
+
+    /// Feeds and drains until the script has ended and its outputs have, or a limit, the caller or an error ends the run.
+    fn attend(&mut self, run: &Run<'_>, feed: &mut dyn FnMut() -> io::Result<Option<Vec<u8>>>) -> Result<Ending, ScriptError> {
+        let deadline = self.begun + run.limits.wall;
+        let mut ended: Option<(Ending, Instant)> = None;
+        loop {
+            let now = Instant::now();
+            let until = match ended {
+                Some((ending, until)) if now >= until || (self.stdout.is_none() && self.stderr.is_none()) => return Ok(ending),
+                Some((_, until)) => until,
+                None if run.stop.load(Ordering::Relaxed) => return Ok(Ending::Stopped),
+                None if now >= deadline => return Ok(Ending::Limit(Limit::Time(run.limits.wall))),
+                None => deadline,
+            };
+            self.pass(until.saturating_duration_since(now).min(TICK), feed)?;
+            self.cut_errors(run.limits);
+            if self.output.len() as u64 > run.limits.output_bytes {
+                return Ok(Ending::Limit(Limit::Output(run.limits.output_bytes)));
+            }
+            while let Some(report) = self.report() {
+                let until = ended.map_or_else(|| Instant::now() + DRAIN, |(_, until)| until);
+                let ending = Launched::ending(report, run.limits)?;
+                if ending == Ending::Limit(Limit::Processes(run.limits.processes)) {
+                    return Ok(ending);
+                }
+                ended = Some((ending, until));
+                self.stdin = None;
+            }
+            if ended.is_none() && self.is_gone {
+                return Err(ScriptError::Lost);
+            }
+        }
+    }
+
+    fn ending(report: Report, limits: Limits) -> Result<Ending, ScriptError> {
+        match report {
+            Report::Exited(status) => Ok(Ending::Exited(status)),
+            Report::Signal(SIGXFSZ) => Ok(Ending::Limit(Limit::File(limits.file_bytes))),
+            Report::Signal(signal) => Ok(Ending::Signal(signal)),
+            Report::Processes => Ok(Ending::Limit(Limit::Processes(limits.processes))),
+            Report::Fault(words) => Err(ScriptError::Start(words)),
+        }
+    }
+
+    /// Waits for something to pass on, and passes it on.
+    fn pass(&mut self, wait: Duration, feed: &mut dyn FnMut() -> io::Result<Option<Vec<u8>>>) -> Result<(), ScriptError> {
+        let [control, stdin, stdout, stderr] = self.ready(wait)?;
+        if stdin {
+            self.feed(feed)?;
+        }
+        if stdout {
+            read(&mut self.stdout, &mut self.output).map_err(ScriptError::Pipes)?;
+        }
+        if stderr {
+            read(&mut self.stderr, &mut self.errors).map_err(ScriptError::Pipes)?;
+        }
+        if control {
+            self.listen();
+        }
+        Ok(())
+    }
+
+    /// Which of the control socket and the three pipes has something to do.
+    fn ready(&self, wait: Duration) -> Result<[bool; 1 + ENDS], ScriptError> {
+        let control = (!self.is_gone).then(|| (self.control.as_fd(), PollFlags::IN));
+        let stdin = self.stdin.as_ref().map(|end| (end.as_fd(), PollFlags::OUT));
+        let stdout = self.stdout.as_ref().map(|end| (end.as_fd(), PollFlags::IN));
+        let stderr = self.stderr.as_ref().map(|end| (end.as_fd(), PollFlags::IN));
+        let ends = [control, stdin, stdout, stderr];
+        let open: Vec<_> = ends.iter().flatten().collect();
+        let mut polled: Vec<_> = open.iter().map(|(end, flags)| PollFd::from_borrowed_fd(*end, *flags)).collect();
+        let timeout = Timespec { tv_sec: wait.as_secs().cast_signed(), tv_nsec: wait.subsec_nanos().into() };
+        match poll(&mut polled, Some(&timeout)) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok([false; 1 + ENDS]),
+            Err(fault) => return Err(pipes(fault)),
+        }
+        let mut revents = polled.iter().map(|end| !end.revents().is_empty());
+        Ok(ends.map(|end| end.is_some() && revents.next().unwrap_or(false)))
+    }
+
+    /// Gives the script what it has room for. A script that closed its stdin wants no more.
+    fn feed(&mut self, feed: &mut dyn FnMut() -> io::Result<Option<Vec<u8>>>) -> Result<(), ScriptError> {
+        let Some(stdin) = &mut self.stdin else { return Ok(()) };
+        while self.fed == self.chunk.len() {
+            match feed().map_err(ScriptError::Input)? {
+                Some(chunk) => (self.chunk, self.fed) = (chunk, 0),
+                None => {
+                    self.stdin = None;
+                    return Ok(());
+                }
+            }
+        }
+        match stdin.write(&self.chunk[self.fed..]) {
+            Ok(written) => self.fed += written,
+            Err(fault) if fault.kind() == io::ErrorKind::BrokenPipe => self.stdin = None,
+            Err(fault) if is_for_later(&fault) => {}
+            Err(fault) => return Err(ScriptError::Pipes(fault)),
+        }
+        Ok(())
+    }
+
+    /// Takes in what the launcher says.
+    fn listen(&mut self) {
+        let mut buffer = [0; 1024];
+        match rustix::net::recv(&self.control, &mut buffer, rustix::net::RecvFlags::DONTWAIT) {
+            Ok((0, _)) => self.is_gone = true,
+            Ok((length, _)) if self.said.len() < REPORT_BYTES_MAX => self.said.extend(&buffer[..length]),
+            Ok(_) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+            Err(_) => self.is_gone = true,
+        }
+    }
+
+    /// Takes the next whole line of what the launcher has said.
+    fn report(&mut self) -> Option<Report> {
+        let end = self.said.iter().position(|&byte| byte == b'\n')?;
+        let line: Vec<u8> = self.said.drain(..=end).collect();
+        Report::read(String::from_utf8_lossy(&line).trim_end())
+    }
+
+    /// Lets go of what is more than twice the stderr that is kept.
+    fn cut_errors(&mut self, limits: Limits) {
+        if self.errors.len() > 2 * limits.error_bytes_kept {
+            self.errors.drain(..self.errors.len() - limits.error_bytes_kept);
+        }
+    }
+
+    fn errors_kept(&mut self, limits: Limits) -> Vec<u8> {
+        let mut errors = std::mem::take(&mut self.errors);
+        errors.drain(..errors.len().saturating_sub(limits.error_bytes_kept));
+        errors
+    }
+
+    /// Ends everything of the script, and then takes what is still in the pipes: a pipe's worth, since nobody writes any more.
+    fn end(&mut self) -> Result<(), ScriptError> {
+        self.stdin = None;
+        self.kill()?;
+        for (pipe, bytes) in [(&mut self.stdout, &mut self.output), (&mut self.stderr, &mut self.errors)] {
+            let mut left = PIPE_READS_MAX;
+            while left > 0 && read(pipe, bytes).map_err(ScriptError::Pipes)? > 0 {
+                left -= 1;
+            }
+            *pipe = None;
+        }
+        Ok(())
+    }
+
+    /// Tells the launcher to kill, and waits for its end; without it, it is killed itself.
+    fn kill(&mut self) -> Result<(), ScriptError> {
+        let _ = rustix::net::shutdown(&self.control, Shutdown::Write);
+        let deadline = Instant::now() + END_WAITS;
+        while !self.is_gone {
+            let now = Instant::now();
+            if now >= deadline {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                self.is_gone = true;
+                return Err(ScriptError::Survivors);
+            }
+            let control = PollFd::new(&self.control, PollFlags::IN);
+            let _ = poll(&mut [control], Some(&Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() }));
+            self.listen();
+        }
+        self.child.wait().map(drop).map_err(ScriptError::Pipes)
+    }
+}
+
+impl Drop for Launched {
+    fn drop(&mut self) {
+        (self.stdin, self.stdout, self.stderr) = (None, None, None);
+        let _ = self.kill();
+    }
+}
+
+/// Reads once from an open pipe, and closes it at its end. Returns how much came.
+fn read(pipe: &mut Option<PipeReader>, bytes: &mut Vec<u8>) -> io::Result<usize> {
+    let Some(reader) = pipe else { return Ok(0) };
+    let there = bytes.len();
+    bytes.resize(there + READ_BYTES, 0);
+    let came = reader.read(&mut bytes[there..]);
+    bytes.truncate(there + came.as_ref().copied().unwrap_or(0));
+    match came {
+        Ok(0) => *pipe = None,
+        Ok(_) => {}
+        Err(fault) if is_for_later(&fault) => return Ok(0),
+        Err(fault) => return Err(fault),
+    }
+    Ok(bytes.len() - there)
+}
+
+fn is_for_later(fault: &io::Error) -> bool {
+    matches!(fault.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+fn pipes(fault: rustix::io::Errno) -> ScriptError {
+    ScriptError::Pipes(fault.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ending_has_its_word_and_its_value() {
+        let second = Duration::from_millis(1500);
+        for (ending, words, json) in [
+            (Ending::Exited(3), "it exited with status 3", Some("3")),
+            (Ending::Signal(9), "signal 9 ended it", Some("\"signal:9\"")),
+            (Ending::Limit(Limit::Time(second)), "it passed the time limit of 1.5 s", Some("\"limit:time\"")),
+            (Ending::Limit(Limit::Output(OUTPUT_BYTES_MAX)), "it passed the output limit of 64 MiB", Some("\"limit:output\"")),
+            (Ending::Limit(Limit::Processes(256)), "it passed the limit of 256 processes", Some("\"limit:processes\"")),
+            (Ending::Limit(Limit::File(5)), "it passed the limit of 5 bytes for a file", Some("\"limit:file\"")),
+            (Ending::Stopped, "it was stopped", None),
+        ] {
+            assert_eq!((ending.to_string().as_str(), ending.json().as_deref()), (words, json));
+        }
+    }
+}
