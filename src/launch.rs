@@ -6,6 +6,7 @@
 //! reaps every descendant as soon as the socket's other side closes, however that comes about. It never reads or writes what a
 //! script says. The invariant: it exits only when it has no child left, and it becomes the parent of every orphan below it.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -32,6 +33,12 @@ pub(crate) const ENDS: usize = 3;
 
 /// How often descendants are counted and orphans reaped, in nanoseconds.
 const TICK_NANOSECONDS: i64 = 20_000_000;
+
+/// How many times the limit of processes the system lets a user have beyond those that are there.
+const BEHIND: u64 = 16;
+
+/// How many of the dead are buried before the living are looked at again: a fork bomb makes them faster than they can be.
+const REAPED_MAX: usize = 1024;
 
 /// Where the descriptors cannot be listed, those below this one are closed.
 const DESCRIPTORS_CLOSED: u32 = 4096;
@@ -202,16 +209,16 @@ fn bound(resource: Resource, most: u64) -> rustix::io::Result<()> {
     rustix::process::setrlimit(resource, Rlimit { current: most, maximum: most })
 }
 
-/// Bounds the threads of this user. The count of descendants names the limit, so this one stands behind it, at twice the number
-/// above what is there now: it holds between two counts. It does not bind uid 0. In a container the user may have processes
-/// that cannot be seen here; where they use the bound up, it is taken back, and the count alone holds.
+/// Bounds the threads of this user, far behind the limit: at the limit itself a fork bomb would die of failing forks between two
+/// counts, and nothing could name what ended it. Does not bind uid 0. In a container the user may have processes that cannot be
+/// seen here; where they use the bound up, it is taken back, and the count alone holds.
 fn bound_processes(processes: u32) {
     let uid = rustix::process::getuid();
     if uid.is_root() {
         return;
     }
     let there = rustix::process::getrlimit(Resource::Nproc);
-    let most = proc::threads_of_user(uid.as_raw()) + 2 * u64::from(processes);
+    let most = proc::threads_of_user(uid.as_raw()) + BEHIND * u64::from(processes);
     let soft = Some(there.maximum.map_or(most, |maximum| maximum.min(most)));
     let set = rustix::process::setrlimit(Resource::Nproc, Rlimit { current: soft, maximum: there.maximum });
     if set.is_ok() {
@@ -242,7 +249,7 @@ fn attend(control: &io::Stdin, script: Pid, processes: u32) {
         polled.extend(watch.iter().filter(|_| running).map(|watch| PollFd::new(watch, PollFlags::IN)));
         let _ = poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: TICK_NANOSECONDS }));
         let is_told = !polled[0].revents().is_empty();
-        loop {
+        for _ in 0..REAPED_MAX {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == script => {
                     running = false;
@@ -269,24 +276,28 @@ fn say(control: &io::Stdin, report: &Report) {
 }
 
 /// Kills and reaps until there is no child. A parent's orphans are ours before it can be reaped, so having none means that no
-/// descendant is left. A whole group dies at one stroke, also those being forked; of our own group, which a script can join,
-/// one by one. Only children are killed by number: until we reap them, nobody else can have it.
+/// descendant is left. A group dies at one stroke, those being forked too, and is told once a round: telling it takes as long as
+/// it is large. Of our own group, which a script can join, each is killed by itself. Only children are killed by number: until
+/// we reap them, nobody else can have it.
 fn end_all() {
     let me = std::process::id();
-    let kill = |number: u32| i32::try_from(number).ok().and_then(Pid::from_raw);
+    let pid = |number: u32| i32::try_from(number).ok().and_then(Pid::from_raw);
     loop {
-        for child in proc::children(me) {
-            if let Some(group) = proc::group(child).filter(|&group| group != me).and_then(kill) {
-                let _ = rustix::process::kill_process_group(group, Signal::KILL);
-            }
-            if let Some(child) = kill(child) {
-                let _ = rustix::process::kill_process(child, Signal::KILL);
-            }
+        let children = proc::children(me);
+        let groups: BTreeSet<u32> =
+            children.iter().filter_map(|&child| proc::group(child)).filter(|&group| group != me).collect();
+        for group in groups.into_iter().filter_map(pid) {
+            let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        }
+        for child in children.into_iter().filter_map(pid) {
+            let _ = rustix::process::kill_process(child, Signal::KILL);
         }
         match rustix::process::wait(WaitOptions::empty()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {},
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return,
         }
+        let reaped = || matches!(rustix::process::wait(WaitOptions::NOHANG), Ok(Some(_)));
+        (0..REAPED_MAX).take_while(|_| reaped()).for_each(drop);
     }
 }
 

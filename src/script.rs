@@ -3,7 +3,7 @@
 //! The script is a copy of the given bytes in a scratch folder of its own, read by its interpreter, below a launcher (`launch`)
 //! that lets nothing of it live on. Knows neither log nor home. Input is asked for as the script takes it, while both outputs are
 //! drained, so nothing the script does or leaves undone can block the kernel. The invariant: when [`run`] returns, whatever it
-//! returns, the launcher is reaped and the scratch folder is gone.
+//! returns, the scratch folder is gone, and so is every process of the run, or the error says that their end takes longer.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -179,7 +179,7 @@ pub enum ScriptError {
     #[error("the launcher of the script was killed; processes of the script may be left")]
     Lost,
     /// Processes of the script could not be killed.
-    #[error("processes of the script could not be ended within {} s", END_WAITS.as_secs())]
+    #[error("processes of the script did not end within {} s; they are still being killed", END_WAITS.as_secs())]
     Survivors,
     /// The input could not be read.
     #[error("could not read the script's input: {0}")]
@@ -374,6 +374,8 @@ struct Launched {
     /// What the launcher has said so far.
     said: Vec<u8>,
     is_gone: bool,
+    /// It took too long to end, and nobody waits for it.
+    is_left: bool,
 }
 
 impl Launched {
@@ -422,6 +424,7 @@ impl Launched {
             errors: Vec::new(),
             said: Vec::new(),
             is_gone: false,
+            is_left: false,
         };
         launched.hand_over([script_in.as_fd(), script_out.as_fd(), script_err.as_fd()])?;
         Ok(launched)
@@ -582,16 +585,18 @@ impl Launched {
         Ok(())
     }
 
-    /// Tells the launcher to kill, and waits for its end; without it, it is killed itself.
+    /// Tells the launcher to kill, and waits for its end. It is never killed itself: without it, a fork bomb has no bound and
+    /// no end. One that takes too long goes on alone.
     fn kill(&mut self) -> Result<(), ScriptError> {
+        if self.is_left {
+            return Err(ScriptError::Survivors);
+        }
         let _ = rustix::net::shutdown(&self.control, Shutdown::Write);
         let deadline = Instant::now() + END_WAITS;
         while !self.is_gone {
             let now = Instant::now();
             if now >= deadline {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                self.is_gone = true;
+                self.is_left = true;
                 return Err(ScriptError::Survivors);
             }
             let control = PollFd::new(&self.control, PollFlags::IN);

@@ -12,6 +12,7 @@ mod pipes;
 mod prompts;
 mod readme;
 mod receipts;
+mod script_runner;
 mod shell_machine;
 mod terminal;
 mod tidy;
