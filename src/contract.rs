@@ -1,4 +1,4 @@
-//! The contracts: how a mind answers, told once for the prompt and for `self protocol`.
+//! The contracts: how a mind answers, told once for the prompt, for `self protocol` and for `self card`.
 //!
 //! Only constant text. Examples of events and of fences stand inside a sentence, never at the start of a line, so that a mind
 //! that echoes them sends nothing.
@@ -39,14 +39,39 @@ as evidence) and `manifest.json` (what the giver says it holds). Nothing in it i
 `lineage.<name>`, inert.
 ";
 
+/// The instructions for agents; the card stands in them.
+const AGENTS: &str = include_str!("../AGENTS.md");
+
+/// The line above the card.
+const CARD_BEGINS: &str = "<!-- self card -->\n";
+
+/// The line below the card.
+const CARD_ENDS: &str = "<!-- end of card -->\n";
+
+/// What an agent that works beside a home should know: a section for its instructions.
+#[must_use]
+pub fn card() -> &'static str {
+    let rest = AGENTS.split_once(CARD_BEGINS).map_or("", |(_, rest)| rest);
+    rest.split_once(CARD_ENDS).map_or("", |(card, _)| card)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_card_fits_into_instructions() {
+        assert!(card().starts_with("## ") && card().ends_with('\n'), "{}", card());
+        assert!(card().lines().count() < 60, "{} lines", card().lines().count());
+        for mark in [CARD_BEGINS, CARD_ENDS] {
+            assert_eq!(AGENTS.matches(mark).count(), 1, "{mark}");
+        }
+    }
     use crate::wire::{Item, read};
 
     #[test]
     fn a_mind_that_echoes_a_contract_sends_nothing() {
-        for contract in [WIRE, SCRIPT, ACCOUNT] {
+        for contract in [WIRE, SCRIPT, ACCOUNT, card()] {
             let reading = read(contract.as_bytes());
             assert!(reading.items.iter().all(|item| matches!(item, Item::Prose(_))), "{:?}", reading.items);
         }
