@@ -7,6 +7,7 @@ mod home;
 mod keys;
 mod log_on_disk;
 mod mind_sends;
+mod mind_stub;
 mod older_home;
 mod pipes;
 mod prompts;
