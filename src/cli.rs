@@ -6,16 +6,21 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::contract::{ACCOUNT, SCRIPT, WIRE};
+use crate::asking::Prompted;
+use crate::contract::{ACCOUNT, SCRIPT, WIRE, card};
 use crate::face::Face;
 use crate::hear::Answered;
-use crate::kernel::{Answers, BODY_BYTES_MAX, Error, Heard, Kernel, Prompted};
+use crate::hearing::{Answers, Heard};
+use crate::keeping::Kept;
+use crate::kernel::{BODY_BYTES_MAX, Error, Kernel};
 use crate::quotation::{on_one_line, shown};
+use crate::running::Outcome;
 use crate::turn::{Ear, Found, Kind};
 use crate::wire::{self, Reading};
 
@@ -66,11 +71,34 @@ enum Verb {
     Work,
     /// Exit 0 if nothing but a reflection is left to do, 1 if work waits
     Quiet,
-    /// Print a page; this version has `brief`
+    /// Run a command: its script gets the log and these arguments, and what it emits is appended
+    #[command(disable_help_flag = true)]
+    Run {
+        /// The command's name
+        command: OsString,
+        /// Its arguments, as they stand
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// Print a page as of now; also `kernel`, `brief`, and the files of `site/`
     Show {
         /// The page's name
-        name: OsString,
+        projection: OsString,
     },
+    /// Take an account's intent in, and print the prompt to learn from it
+    Learn {
+        /// The account's directory
+        account: PathBuf,
+    },
+    /// Take a capability off the surface; it stays in the log, and a new declaration revives it
+    Retire {
+        /// `command/<name>` or `projector/<name>`
+        capability: OsString,
+    },
+    /// Rebuild `capabilities/` and `site/` from the log and the key
+    Rehydrate,
+    /// Print the section to paste into an agent's instructions
+    Card,
     /// Print the contracts: how a mind answers, what a script is, what an account is
     Protocol,
 }
@@ -90,7 +118,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, kernel: &Kernel) -> Ex
     let voice = Voice { out_is_terminal: io::stdout().is_terminal(), err_is_terminal: io::stderr().is_terminal() };
     let ended = match Arguments::try_parse_from(arguments) {
         Err(usage) if usage.use_stderr() => {
-            voice.raw(&usage.to_string());
+            voice.raw(usage.to_string().as_bytes());
             Ok(2)
         }
         Err(help) => voice.print(&help.to_string()).map(|()| 0),
@@ -106,14 +134,21 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, kernel: &Kernel) -> Ex
     }
 }
 
-/// Refuses to do anything inside a script: what it waits for may be waiting for it.
+/// Says that a script tried to call self, which would wait for a lock that its own run holds.
 #[must_use]
 pub fn too_deep() -> ExitCode {
-    Voice { out_is_terminal: false, err_is_terminal: false }.say(&[
+    Voice { out_is_terminal: false, err_is_terminal: io::stderr().is_terminal() }.say(&[
         "a script cannot call self".to_owned(),
         "hint: read the log on stdin, and print the events it should append".to_owned(),
     ]);
     ExitCode::from(1)
+}
+
+/// Says that a variable of the environment has no usable value.
+#[must_use]
+pub fn odd_setting(name: &str, meaning: &str) -> ExitCode {
+    Voice { out_is_terminal: false, err_is_terminal: io::stderr().is_terminal() }.say(&[format!("{name} is {meaning}")]);
+    ExitCode::from(2)
 }
 
 impl Voice {
@@ -139,7 +174,16 @@ impl Voice {
                 }
                 Err(fault) => self.fail(&fault).map(|_| 75),
             },
-            Some(Verb::Show { name }) => self.told(kernel.show(&name.to_string_lossy())),
+            Some(Verb::Run { command, arguments }) => self.run(kernel.run(&command.to_string_lossy(), &arguments)),
+            Some(Verb::Show { projection }) => self.told(kernel.show(&projection.to_string_lossy())),
+            Some(Verb::Learn { account }) => self.prompt(kernel, kernel.learn(&account, io::stdout().as_fd())),
+            Some(Verb::Retire { capability }) => self.kept(kernel.retire(&capability.to_string_lossy())),
+            Some(Verb::Rehydrate) => self.kept(kernel.rehydrate(|line| {
+                if self.err_is_terminal {
+                    self.say(&[line.to_owned()]);
+                }
+            })),
+            Some(Verb::Card) => self.print(card()).map(|()| 0),
             Some(Verb::Protocol) => self
                 .print(&format!(
                     "# How a mind answers\n\n{WIRE}\n# What a script is\n\n{SCRIPT}\n# What an account is\n\n{ACCOUNT}"
@@ -276,6 +320,31 @@ impl Voice {
         }
     }
 
+    /// Tells how a run ended. What its script said on stderr goes out as it came, but at a terminal.
+    fn run(&self, ran: Result<Outcome, Error>) -> Ended {
+        let Outcome { text, stderr, words, status } = match ran {
+            Ok(outcome) => outcome,
+            Err(fault) => return self.fail(&fault),
+        };
+        if self.err_is_terminal {
+            self.raw(shown(&String::from_utf8_lossy(&stderr)).as_bytes());
+        } else {
+            self.raw(&stderr);
+        }
+        self.say(&words);
+        self.print(&text).map(|()| status)
+    }
+
+    fn kept(&self, kept: Result<Kept, Error>) -> Ended {
+        match kept {
+            Ok(kept) => {
+                self.say(&kept.words);
+                Ok(u8::from(kept.failed))
+            }
+            Err(fault) => self.fail(&fault),
+        }
+    }
+
     fn fail(&self, fault: &Error) -> Ended {
         let hint = fault.hint().map(|hint| format!("hint: {hint}"));
         self.say(&[Some(fault.to_string()), hint].into_iter().flatten().collect::<Vec<_>>());
@@ -320,11 +389,11 @@ impl Voice {
     /// Says lines on stderr. Nobody can be told that stderr is closed.
     fn say(&self, lines: &[String]) {
         let text: String = lines.iter().map(|line| format!("self: {}\n", on_one_line(line))).collect();
-        self.raw(&text);
+        self.raw(text.as_bytes());
     }
 
-    fn raw(&self, text: &str) {
-        let _ = io::stderr().lock().write_all(text.as_bytes());
+    fn raw(&self, text: &[u8]) {
+        let _ = io::stderr().lock().write_all(text);
     }
 }
 

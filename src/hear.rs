@@ -6,8 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::capability::{Capability, CapabilityName, Kind};
+use crate::capability::{Capability, CapabilityName, Declaration, Kind};
 use crate::event::{Draft, EventName};
+use crate::interpreter::mended;
 use crate::payload::Payload;
 use crate::quotation::cut;
 use crate::receipt::sha256;
@@ -27,9 +28,6 @@ const RECORD_BYTES_MIN: usize = 120;
 
 /// The largest script, in bytes.
 pub const SCRIPT_BYTES_MAX: usize = 1 << 20;
-
-/// Why no script is installed yet.
-const NOT_YET: &str = "this version of self records declarations but does not install scripts yet";
 
 /// What is to be recorded of an answer, and what is to be printed.
 #[derive(Debug, Default)]
@@ -92,7 +90,7 @@ impl Refused {
 }
 
 /// The payload of `script.rejected`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejected {
     /// `command` or `projector`, or what stood in its place.
     #[serde(rename = "type")]
@@ -217,27 +215,46 @@ fn add_paragraph(reply: &mut String, payload: &Payload) {
     }
 }
 
-/// Says why a script is not installed; one that names nothing is meant for the single pending declaration.
-#[must_use]
-pub fn examine(state: &State, attempt: Attempt) -> Rejected {
+/// A script that is to be tried: it is for a capability that is declared here.
+#[derive(Debug, Clone)]
+pub struct Trial {
+    /// What it is for.
+    pub capability: Capability,
+    /// What that says of itself.
+    pub declaration: Declaration,
+    /// The digest of the declaration.
+    pub digest: String,
+    /// The script, its line ends mended.
+    pub script: String,
+}
+
+impl Trial {
+    /// The rejection of this script for a reason.
+    #[must_use]
+    pub fn rejected(&self, reason: String) -> Rejected {
+        Rejected::new(self.capability.kind.word(), self.capability.name.as_str(), reason, &self.script)
+    }
+}
+
+/// Looks at a script before it is tried. One that names nothing is meant for the single pending declaration.
+pub fn examine(state: &State, attempt: Attempt) -> Result<Trial, Rejected> {
     let script = match attempt {
-        Attempt::Broken(rejected) => return rejected,
+        Attempt::Broken(rejected) => return Err(rejected),
         Attempt::Script(script) => script,
     };
     let reject = |kind: &str, name: &str, reason: String| Rejected::new(kind, name, reason, &script.script);
-    let capability = match target(state, &script.kind, &script.name) {
-        Ok(capability) => capability,
-        Err(reason) => return reject(&script.kind, &script.name, reason),
-    };
-    let reason = match script.script.len() {
-        0 => "the script is empty".to_owned(),
-        bytes if bytes > SCRIPT_BYTES_MAX => format!("the script is {bytes} bytes; the limit is {SCRIPT_BYTES_MAX}"),
-        _ if state.standing(&capability).and_then(|standing| standing.declared()).is_none() => {
-            format!("`{capability}` is not declared here; declare it first")
+    let capability = target(state, &script.kind, &script.name).map_err(|reason| reject(&script.kind, &script.name, reason))?;
+    let declared = state.standing(&capability).and_then(|standing| standing.declared());
+    let reason = match (script.script.len(), declared) {
+        (0, _) => "the script is empty".to_owned(),
+        (bytes, _) if bytes > SCRIPT_BYTES_MAX => format!("the script is {bytes} bytes; the limit is {SCRIPT_BYTES_MAX}"),
+        (_, None) => format!("`{capability}` is not declared here; declare it first"),
+        (_, Some(declared)) => {
+            let script = String::from_utf8(mended(script.script.as_bytes())).unwrap_or(script.script);
+            return Ok(Trial { capability, declaration: declared.declaration.clone(), digest: declared.digest.clone(), script });
         }
-        _ => NOT_YET.to_owned(),
     };
-    reject(capability.kind.word(), capability.name.as_str(), reason)
+    Err(reject(capability.kind.word(), capability.name.as_str(), reason))
 }
 
 fn target(state: &State, kind: &str, name: &str) -> Result<Capability, String> {
@@ -348,30 +365,33 @@ mod tests {
         assert_eq!(last, "! log.sealed: a mind may not send `log.sealed` (and 44 more refusals in the same body)");
     }
 
+    fn examined(declared: &[&str], body: &str) -> Result<Trial, Rejected> {
+        examine(&state(declared), judge(read(body.as_bytes()), None).attempts.pop().unwrap())
+    }
+
     #[test]
-    fn a_script_is_rejected_with_the_reason() {
+    fn a_script_that_cannot_be_tried_is_rejected_with_the_reason() {
         let script = "#!/bin/sh\necho hi\n";
-        let check = |declared: &[&str], info: &str, expect: (&str, &str, &str)| {
-            let body = format!("```self {info}\n{script}```\n");
-            let rejected = examine(&state(declared), judge(read(body.as_bytes()), None).attempts.pop().unwrap());
-            assert_eq!((&*rejected.kind, &*rejected.name, &*rejected.reason), expect);
-            assert_eq!((&*rejected.excerpt, rejected.sha256), (script, sha256(script.as_bytes())));
-        };
-        check(&["note"], "command/note", ("command", "note", NOT_YET));
-        check(&[], "command/note", ("command", "note", "`command/note` is not declared here; declare it first"));
-        check(
-            &[],
-            "command/../x",
-            ("command", "../x", "`../x` is no name for a capability: each segment starts with a-z or 0-9"),
-        );
+        let body = |info: &str| format!("```self {info}\n{script}```\n");
+        assert_eq!(examined(&["note"], &body("command/note")).unwrap().script, script);
+        for (info, reason) in [
+            ("command/note", "`command/note` is not declared here; declare it first"),
+            ("command/../x", "`../x` is no name for a capability: each segment starts with a-z or 0-9"),
+        ] {
+            let rejected = examined(&[], &body(info)).unwrap_err();
+            assert_eq!((&*rejected.reason, &*rejected.excerpt), (reason, script));
+            assert_eq!(rejected.sha256, sha256(script.as_bytes()));
+        }
+        assert_eq!(examined(&["note"], "```self command/note\n```\n").unwrap_err().reason, "the script is empty");
     }
 
     #[test]
     fn a_script_that_names_nothing_is_for_the_single_pending_declaration() {
-        let body = r##"{"name":"script.authored","payload":{"type":"","name":" ","script":"#!/bin/sh\n"}}"##;
-        let rejected = |declared: &[&str]| examine(&state(declared), judge(read(body.as_bytes()), None).attempts.pop().unwrap());
-        assert_eq!(rejected(&["note"]).name, "note");
-        assert_eq!(rejected(&["a", "b"]).reason, "the script names no capability, and 2 declarations are pending, not one");
+        let body = r##"{"name":"script.authored","payload":{"type":"","name":" ","script":"#!/bin/sh\r\n:\r\n"}}"##;
+        let trial = examined(&["note"], body).unwrap();
+        assert_eq!((trial.capability.to_string(), &*trial.script), ("command/note".into(), "#!/bin/sh\n:\n"));
+        let reason = examined(&["a", "b"], body).unwrap_err().reason;
+        assert_eq!(reason, "the script names no capability, and 2 declarations are pending, not one");
     }
 
     #[test]

@@ -115,7 +115,9 @@ impl Home {
         self.own().join("turns")
     }
 
-    fn own(&self) -> PathBuf {
+    /// `.self/`, the kernel's own folder.
+    #[must_use]
+    pub fn own(&self) -> PathBuf {
         self.root.join(".self")
     }
 
@@ -125,8 +127,18 @@ impl Home {
 
     /// Makes the directory and `.self/` if they are missing.
     pub fn make(&self) -> Result<(), HomeError> {
-        let folder = self.own();
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(io_error("make", &folder))
+        self.make_folder(&self.own())
+    }
+
+    /// Makes a folder below `.self/`.
+    pub fn make_folder(&self, folder: &Path) -> Result<(), HomeError> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io_error("make", folder))
+    }
+
+    /// An error of this home.
+    #[must_use]
+    pub fn failed(&self, act: &'static str, path: &Path, source: io::Error) -> HomeError {
+        io_error(act, path)(source)
     }
 
     /// Reads the key; `None` if there is no key file.

@@ -1,32 +1,33 @@
-//! The kernel: one short verb for each verb of the command line.
+//! The kernel over one home: how it is read, and the only way into its log.
 //!
-//! [`Kernel::commit`] is the only way into the log. What the world gives (the moment, randomness, the disk) comes in as values
-//! and functions; what is printed goes out as values. The invariant: nothing is returned as done that is not on the disk.
+//! The verbs stand in `asking`, `hearing`, `running`, `rendering` and `keeping`, each an `impl Kernel`. What the world gives (the
+//! moment, randomness, the disk, the caller) comes in as values and functions. The invariant: nothing that `commit` returns is
+//! not on the disk.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::append::{Disk, Torn, Writer};
-use crate::brief::{brief, margin};
+use crate::capability::Capability;
 use crate::event::{Door, Event, Speaker};
-use crate::hear::{Answered, Entry, Hearing, Refused, examine, judge};
+use crate::hear::Refused;
 use crate::home::{Home, HomeError};
+use crate::interpreter::{InterpreterFault, ShebangFault};
 use crate::log::{BATCH_BYTES_MAX, Log, LogError, Position};
 use crate::moment;
 use crate::payload::Payload;
-use crate::prompt::{self, Scene};
 use crate::receipt::SECRET_BYTES;
 use crate::record::{Frame, RECORD_BYTES_MAX, write};
+use crate::script::ScriptError;
+use crate::shelf::ShelfError;
 use crate::state::State;
-use crate::task::Task;
-use crate::turn::{Kind, Mark, TurnError, linger};
+use crate::turn::TurnError;
 use crate::vocabulary::Word;
-use crate::wire::{Item, Reading};
 
 /// The largest body that is read from stdin, in bytes.
 pub const BODY_BYTES_MAX: usize = BATCH_BYTES_MAX;
@@ -48,9 +49,36 @@ pub struct World {
 /// The kernel over one home.
 #[derive(Debug)]
 pub struct Kernel {
-    home: Home,
-    speaker: Option<Speaker>,
-    world: World,
+    pub(crate) home: Home,
+    pub(crate) caller: Caller,
+    pub(crate) world: World,
+}
+
+/// Who calls, and from where.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Who the caller says it is.
+    pub speaker: Option<Speaker>,
+    /// Which model writes, if the caller says so.
+    pub mind: Option<Speaker>,
+    /// Where the caller stands.
+    pub folder: PathBuf,
+    /// Where programs are looked for.
+    pub path: OsString,
+    /// Where scratch folders are made.
+    pub scratch: PathBuf,
+    /// This executable, which runs scripts for the kernel.
+    pub executable: PathBuf,
+    /// How long a script may run, in seconds.
+    pub script_seconds: u64,
+}
+
+impl Caller {
+    /// Who a script's bytes are from: the mind, else the speaker, else the pipe.
+    #[must_use]
+    pub fn author(&self) -> &str {
+        self.mind.as_ref().or(self.speaker.as_ref()).map_or("pipe", Speaker::as_str)
+    }
 }
 
 /// Why a verb failed.
@@ -86,6 +114,53 @@ pub enum Error {
     /// A body is UTF-16.
     #[error("the input is UTF-16, not UTF-8; nothing was recorded")]
     Utf16,
+    /// There is no such command.
+    #[error("there is no command `{0}`")]
+    NoCommand(String),
+    /// A capability is declared, and has no script yet.
+    #[error("`{0}` is declared, but no script for it was installed yet")]
+    NoScript(Capability),
+    /// A receipt could not be checked.
+    #[error("`{0}` is not run: without the key its receipt cannot be proven")]
+    Unproven(Capability),
+    /// A script on disk is not the signed one; in words.
+    #[error("{0}")]
+    Altered(String),
+    /// A command is run by another process.
+    #[error("`{0}` is being run by another process")]
+    Running(Capability),
+    /// A run was ended by a signal.
+    #[error("the run was ended by signal {0}; nothing of it was appended")]
+    Stopped(u8),
+    /// Signals could not be caught.
+    #[error("could not catch signals: {0}")]
+    Signals(io::Error),
+    /// A script could not be run.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// A script's first line asks for nothing.
+    #[error(transparent)]
+    Shebang(#[from] ShebangFault),
+    /// A script's interpreter is not on this machine.
+    #[error(transparent)]
+    Interpreter(#[from] InterpreterFault),
+    /// The derived files could not be written.
+    #[error(transparent)]
+    Shelf(#[from] ShelfError),
+    /// An account could not be read.
+    #[error("could not learn from `{}`: {reason}", path.display())]
+    Account {
+        /// The account's directory or file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// There is no home here.
+    #[error("there is no home in `{}`: it has no events.jsonl", .0.display())]
+    NoHome(PathBuf),
+    /// There is nothing to retire.
+    #[error("`{0}` is neither declared nor openly rejected")]
+    NothingToRetire(String),
     /// There is no such page.
     #[error("there is no projection `{0}`")]
     NoProjection(String),
@@ -104,7 +179,21 @@ impl Error {
             | Error::Turn(_)
             | Error::Random(_)
             | Error::Input(_)
+            | Error::NoCommand(_)
+            | Error::NoScript(_)
+            | Error::Unproven(_)
+            | Error::Altered(_)
+            | Error::Signals(_)
+            | Error::Script(_)
+            | Error::Shebang(_)
+            | Error::Interpreter(_)
+            | Error::Shelf(_)
+            | Error::Account { .. }
+            | Error::NoHome(_)
+            | Error::NothingToRetire(_)
             | Error::NoProjection(_) => 1,
+            Error::Running(_) => 75,
+            Error::Stopped(signal) => 128 + signal,
         }
     }
 
@@ -131,8 +220,23 @@ impl Error {
             Error::Utf16 => Some("convert it first: iconv -f UTF-16 -t UTF-8".into()),
             Error::NothingToAsk => Some("self ask \"what is going on?\"".into()),
             Error::AskTooLarge { .. } => Some("keep the long text in a file and ask about it".into()),
-            Error::NoProjection(_) => Some("self show brief".into()),
-            Error::Log(LogError::NotAFile(_) | LogError::Damage { .. }) | Error::Random(_) | Error::Input(_) => None,
+            Error::NoProjection(_) | Error::NoCommand(_) => Some("self show brief".into()),
+            Error::NoScript(_) => Some("to have it authored: self work | <mind> | self".into()),
+            Error::Unproven(_) => Some("restore .secret from a backup, mode 600".into()),
+            Error::Running(_) => Some("try again when it is done".into()),
+            Error::Script(fault) => fault.hint(),
+            Error::NothingToRetire(_) => Some("self retire command/<name>, or projector/<name>".into()),
+            Error::Altered(_)
+            | Error::Stopped(_)
+            | Error::Signals(_)
+            | Error::Shebang(_)
+            | Error::Interpreter(_)
+            | Error::Shelf(_)
+            | Error::Account { .. }
+            | Error::NoHome(_)
+            | Error::Random(_)
+            | Error::Input(_)
+            | Error::Log(LogError::NotAFile(_) | LogError::Damage { .. }) => None,
         }
     }
 }
@@ -152,12 +256,12 @@ pub struct View {
     /// What the caller should be told on stderr, a line each.
     pub words: Vec<String>,
     identity: Option<(u64, u64)>,
-    key: Key,
+    pub(crate) key: Key,
 }
 
 /// The home's key, as it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Key {
+pub(crate) enum Key {
     Here,
     Missing,
     Refused,
@@ -165,7 +269,7 @@ enum Key {
 
 impl View {
     /// Whether scripts can be judged: with a key, or where none was ever used.
-    fn can_judge(&self) -> bool {
+    pub(crate) fn can_judge(&self) -> bool {
         match self.key {
             Key::Here => true,
             Key::Missing => !self.state.is_signed(),
@@ -185,45 +289,19 @@ impl View {
     }
 }
 
-/// A prompt that was made, ready to be printed.
-#[derive(Debug)]
-pub struct Prompted {
-    /// The prompt.
-    pub text: String,
-    /// The marker it left, to be followed when it is printed.
-    pub mark: Option<Mark>,
-    /// What the caller should be told on stderr, a line each.
-    pub words: Vec<String>,
-}
-
-/// What became of an answer.
-#[derive(Debug, Default)]
-pub struct Heard {
-    /// The reply, without a newline behind it; may be empty.
-    pub reply: String,
-    /// What happened, a line each.
-    pub words: Vec<String>,
-    /// Whether anything was rejected or refused.
-    pub objected: bool,
-    /// Whether scripts were left unjudged for want of the key.
-    pub unjudged: bool,
-    /// What failed; the reply is good all the same.
-    pub failure: Option<Error>,
-}
-
 /// What is to be stamped.
-struct Unstamped {
-    name: Cow<'static, str>,
-    payload: Payload,
-    door: Door<'static>,
+pub(crate) struct Unstamped {
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) payload: Payload,
+    pub(crate) door: Door<'static>,
 }
 
 impl Unstamped {
-    fn word(word: Word, door: Door<'static>, payload: Payload) -> Unstamped {
+    pub(crate) fn word(word: Word, door: Door<'static>, payload: Payload) -> Unstamped {
         Unstamped { name: Cow::Borrowed(word.name()), payload, door }
     }
 
-    fn refused(refused: &Refused) -> Unstamped {
+    pub(crate) fn refused(refused: &Refused) -> Unstamped {
         Unstamped::word(Word::EventRefused, Door::Kernel, Payload::of(refused))
     }
 }
@@ -238,8 +316,8 @@ struct Recovered<'a> {
 impl Kernel {
     /// A kernel over this home, for this caller.
     #[must_use]
-    pub fn new(home: Home, speaker: Option<Speaker>, world: World) -> Kernel {
-        Kernel { home, speaker, world }
+    pub fn new(home: Home, caller: Caller, world: World) -> Kernel {
+        Kernel { home, caller, world }
     }
 
     /// The home.
@@ -281,167 +359,18 @@ impl Kernel {
         Ok(view)
     }
 
-    /// Records a question and makes the prompt for it.
-    pub fn ask(&self, text: &str, out: BorrowedFd<'_>) -> Result<Prompted, Error> {
-        let text = text.trim();
-        if text.is_empty() {
-            return Err(Error::NothingToAsk);
-        }
-        let mut view = self.look()?;
-        let mark = self.mark(&mut view, out);
-        let payload = Payload::of(&serde_json::json!({ "text": text }));
-        let bytes = payload.get().len() + RECORD_ENVELOPE_BYTES + self.speaker.as_ref().map_or(0, |by| 6 * by.as_str().len());
-        if bytes > RECORD_BYTES_MAX {
-            return Err(Error::AskTooLarge { bytes });
-        }
-        let asked = self.commit(&mut view, vec![Unstamped::word(Word::SelfAsked, Door::Pipe, payload)])?;
-        let seq = asked.last().map_or(0, |event| event.seq);
-        let text = prompt::ask(&view.state, self.scene(), seq, text);
-        prompted(view, text, mark, Kind::Ask(seq))
-    }
-
-    /// Makes the prompt about what waits; if nothing does, records that a reflection was asked for.
-    pub fn work(&self, out: BorrowedFd<'_>) -> Result<Prompted, Error> {
-        let mut view = self.look()?;
-        let reflects = Task::of(&view.state) == Task::Reflect;
-        let mark = self.mark(&mut view, out);
-        if reflects {
-            self.commit(&mut view, vec![Unstamped::word(Word::SelfReflected, Door::Pipe, Payload::empty())])?;
-        }
-        let text = prompt::work(&view.state, self.scene());
-        prompted(view, text, mark, Kind::Work)
-    }
-
-    /// Leaves word, for whoever hears an answer downstream, that no prompt was made.
-    pub fn make_no_prompt(&self, out: BorrowedFd<'_>) {
-        if Mark::leave(&self.home.turns(), out).is_err() {
-            linger(out);
-        }
-    }
-
-    /// Takes the quotations of this log out of a reading: what a mind only cites is prose.
-    pub fn settle(&self, reading: &mut Reading) -> Result<(), Error> {
-        let quotes = |item: &Item| match item {
-            Item::Draft(sent) => sent.quotes.clone(),
-            Item::Prose(_) | Item::Script(_) | Item::NearMiss(_) => None,
-        };
-        let claimed: BTreeSet<(u64, String)> =
-            reading.items.iter().filter_map(quotes).map(|quote| (quote.seq, quote.id)).collect();
-        if claimed.is_empty() {
-            return Ok(());
-        }
-        let mut known = BTreeSet::new();
-        if let Some(log) = Log::open(&self.home.places())? {
-            log.all(|event| {
-                let claim = (event.seq, event.id.into_owned());
-                if claimed.contains(&claim) {
-                    known.insert(claim);
-                }
-            })?;
-        }
-        for item in &mut reading.items {
-            if let Some(quote) = quotes(item).filter(|quote| known.contains(&(quote.seq, quote.id.clone()))) {
-                *item = Item::Prose(quote.text);
-            }
-        }
-        Ok(())
-    }
-
-    /// Hears an answer: events land as one batch, then what became of scripts as another. Whatever fails, the reply is returned.
-    pub fn hear(&self, reading: Reading, answers: Answers) -> Heard {
-        let mut heard = Heard::default();
-        if let Err(fault) = self.hear_into(&mut heard, reading, answers) {
-            heard.failure = Some(fault);
-        }
-        heard
-    }
-
-    fn hear_into(&self, heard: &mut Heard, reading: Reading, answers: Answers) -> Result<(), Error> {
-        let looked = self.look();
-        let answered = match answers {
-            Answers::Nothing => None,
-            Answers::Prompt(answered) => Some(answered),
-            Answers::NewestAsk => Some(Answered { ask: looked.as_ref().ok().and_then(|view| view.state.open_ask()) }),
-        };
-        let Hearing { entries, attempts, reply } = judge(reading, answered);
-        heard.reply = reply;
-        let mut view = looked?;
-        let bytes = entries.iter().map(Entry::bytes).sum();
-        if bytes > BATCH_BYTES_MAX {
-            return Err(LogError::BatchTooLarge { bytes }.into());
-        }
-        if !entries.is_empty() {
-            let landed = self.commit(&mut view, entries.into_iter().map(unstamped).collect());
-            heard.words.append(&mut view.words);
-            report(heard, &landed?);
-        }
-        heard.words.append(&mut view.words);
-        if !attempts.is_empty() && !view.can_judge() {
-            heard.unjudged = true;
-            let unjudged = "scripts were not judged, for want of the key; send them again when it is back";
-            heard.words.push(format!("{} {unjudged}", attempts.len()));
-        } else if !attempts.is_empty() {
-            let rejections: Vec<_> = attempts.into_iter().map(|attempt| examine(&view.state, attempt)).collect();
-            let word = |rejected| Unstamped::word(Word::ScriptRejected, Door::Kernel, Payload::of(rejected));
-            let landed = self.commit(&mut view, rejections.iter().map(word).collect());
-            heard.words.append(&mut view.words);
-            landed?;
-            for rejected in &rejections {
-                heard.words.push(format!("rejected {}/{}: {}", rejected.kind, rejected.name, rejected.reason));
-            }
-            heard.objected = true;
-        }
-        let pending: Vec<_> = view.state.pending().iter().map(|(capability, _)| capability.to_string()).collect();
-        if !pending.is_empty() {
-            heard.words.push(format!("pending: {}; to have it authored: self | <mind> | self", pending.join(", ")));
-        }
-        Ok(())
-    }
-
-    /// Whether nothing but a reflection is left to do.
-    pub fn quiet(&self) -> Result<(bool, Vec<String>), Error> {
-        let view = self.look()?;
-        Ok((Task::of(&view.state) == Task::Reflect, view.words))
-    }
-
-    /// The brief and, if asked for, the margin behind it.
-    pub fn orient(&self) -> Result<(String, Vec<String>), Error> {
-        let view = self.look()?;
-        let text = format!("{}\n{}", brief(&view.state), margin(&view.state, &view.position.damage));
-        Ok((text, view.words))
-    }
-
-    /// A page by its name.
-    pub fn show(&self, name: &str) -> Result<(String, Vec<String>), Error> {
-        if name != "brief" {
-            return Err(Error::NoProjection(name.to_owned()));
-        }
-        let view = self.look()?;
-        Ok((brief(&view.state), view.words))
-    }
-
-    /// The reply that an answer holds, for one that is passed on and not heard.
-    #[must_use]
-    pub fn reply_of(reading: Reading) -> String {
-        judge(reading, None).reply
-    }
-
-    fn scene(&self) -> Scene<'_> {
-        Scene { home: self.home.root(), version: env!("CARGO_PKG_VERSION") }
-    }
-
-    /// Leaves the marker of a prompt that is about to be made. Without one the prompt is good all the same; only the answer has
-    /// to name its face.
-    fn mark(&self, view: &mut View, out: BorrowedFd<'_>) -> Option<Mark> {
-        Mark::leave(&self.home.turns(), out).unwrap_or_else(|fault| {
-            view.words.push(format!("{fault}; hear the answer with `self hear`"));
-            None
-        })
-    }
-
     /// Appends one batch, syncs it, and takes it into the view. Makes the home if it is none; the first batch of a log opens
     /// with `kernel.initialized`, one that finds a torn tail with `log.recovered`. Returns what was asked for, as it landed.
-    fn commit(&self, view: &mut View, asked: Vec<Unstamped>) -> Result<Vec<Event<'static>>, Error> {
+    pub(crate) fn commit(&self, view: &mut View, asked: Vec<Unstamped>) -> Result<Vec<Event<'static>>, Error> {
+        self.commit_with(view, |_, _| asked)
+    }
+
+    /// The same for what depends on the state under the lock, or on its own number: the first one asked for gets `first`.
+    pub(crate) fn commit_with(
+        &self,
+        view: &mut View,
+        ask: impl FnOnce(&View, u64) -> Vec<Unstamped>,
+    ) -> Result<Vec<Event<'static>>, Error> {
         self.home.make()?;
         if view.key == Key::Missing && !view.state.is_signed() {
             let tag = hex::encode(self.random::<16>()?);
@@ -458,7 +387,7 @@ impl Kernel {
             );
         }
         let (own, mut batch) = opening(&view.position, writer.torn());
-        batch.extend(asked);
+        batch.extend(ask(view, view.position.highest + 1 + own as u64));
         let (mut events, bytes) = self.stamp(view.position.highest, batch)?;
         let (tail, torn) = (writer.log().tail(), writer.torn().cloned());
         writer.append(&bytes)?;
@@ -489,7 +418,12 @@ impl Kernel {
                 id: Cow::Owned(Frame::id(&id, at + 1, n)),
                 name: entry.name,
                 occurred_at: Cow::Owned(moment.clone()),
-                by: self.speaker.as_ref().filter(|_| entry.door != Door::Kernel).map(|by| Cow::Owned(by.as_str().to_owned())),
+                by: self
+                    .caller
+                    .speaker
+                    .as_ref()
+                    .filter(|_| entry.door != Door::Kernel)
+                    .map(|by| Cow::Owned(by.as_str().to_owned())),
                 via: Some(entry.door),
                 payload: Cow::Owned(entry.payload.into_raw()),
             };
@@ -508,25 +442,11 @@ impl Kernel {
         Ok((events, bytes))
     }
 
-    fn random<const N: usize>(&self) -> Result<[u8; N], Error> {
+    pub(crate) fn random<const N: usize>(&self) -> Result<[u8; N], Error> {
         let mut bytes = [0; N];
         (self.world.random)(&mut bytes).map_err(Error::Random)?;
         Ok(bytes)
     }
-}
-
-/// Room for the envelope of a record whose speaker is unknown yet, in bytes.
-const RECORD_ENVELOPE_BYTES: usize = 512;
-
-/// Which prompt an answer belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answers {
-    /// None: prose is passed on and not recorded.
-    Nothing,
-    /// This one.
-    Prompt(Answered),
-    /// The newest ask that has no reply, if there is one; prose is recorded all the same.
-    NewestAsk,
 }
 
 /// What the kernel itself puts in front of a batch, and how much of it there is.
@@ -540,41 +460,6 @@ fn opening(position: &Position, torn: Option<&Torn>) -> (usize, Vec<Unstamped>) 
         batch.push(Unstamped::word(Word::LogRecovered, Door::Kernel, payload));
     }
     (batch.len(), batch)
-}
-
-/// Says what landed.
-fn report(heard: &mut Heard, landed: &[Event<'static>]) {
-    let (refused, sent): (Vec<_>, Vec<_>) = landed.iter().partition(|event| event.via == Some(Door::Kernel));
-    let (replies, events): (Vec<_>, Vec<_>) = sent.into_iter().partition(|event| event.name == Word::SelfReplied.name());
-    for (what, events) in [("heard", events), ("recorded the reply as", replies)] {
-        match events[..] {
-            [] => {}
-            [event] => heard.words.push(format!("{what} seq {}", event.seq)),
-            [first, .., last] => heard.words.push(format!("{what} seq {} to {}", first.seq, last.seq)),
-        }
-    }
-    for refused in refused.iter().filter_map(|event| event.parse::<Refused>()) {
-        let subject = if refused.name.is_empty() { "a line" } else { &refused.name };
-        heard.words.push(format!("refused {subject}: {}", refused.reason));
-        heard.objected = true;
-    }
-}
-
-fn unstamped(entry: Entry) -> Unstamped {
-    match entry {
-        Entry::Draft(draft) => {
-            Unstamped { name: Cow::Owned(draft.name.as_str().to_owned()), payload: draft.payload, door: Door::Pipe }
-        }
-        Entry::Refused(refused) => Unstamped::refused(&refused),
-    }
-}
-
-/// A prompt whose marker names it. Where the marker cannot be written it stays one of a prompt that failed, so none is given.
-fn prompted(view: View, text: String, mut mark: Option<Mark>, kind: Kind) -> Result<Prompted, Error> {
-    if let Some(mark) = &mut mark {
-        mark.promise(kind)?;
-    }
-    Ok(Prompted { text, mark, words: view.words })
 }
 
 fn damaged(position: &Position) -> Option<String> {

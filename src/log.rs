@@ -3,7 +3,7 @@
 //! Only this file and `append` open it. Reading goes through [`Log::all`], [`Log::named`], [`Log::last_of`] and [`Log::at`] and
 //! passes damaged lines by, naming them. The invariant: no bytes are read that may yet be cut off.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -233,6 +233,68 @@ impl Log {
     }
 }
 
+/// Which records a script is fed.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// Of these names; empty means all.
+    pub names: Vec<String>,
+    /// Only the newest so many of each name.
+    pub last: Option<u64>,
+}
+
+impl Wanted {
+    fn takes(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|wanted| wanted == name)
+    }
+}
+
+/// The lines of records, as they stand and each with one newline, in pieces for a script's stdin.
+pub struct Feed<'l> {
+    log: &'l Log,
+    lines: Lines<'l>,
+    offset: u64,
+    wanted: Wanted,
+    /// How many of each name are still to be left out, being older than the newest ones wanted.
+    skip: BTreeMap<String, u64>,
+}
+
+impl Log {
+    /// Feeds the records that are wanted, in file order.
+    pub fn feed(&self, wanted: Wanted) -> Result<Feed<'_>, LogError> {
+        let mut skip = BTreeMap::new();
+        if let Some(last) = wanted.last {
+            self.all(|event| {
+                if wanted.takes(&event.name) {
+                    *skip.entry(event.name.into_owned()).or_insert(0) += 1;
+                }
+            })?;
+            skip.values_mut().for_each(|count: &mut u64| *count = count.saturating_sub(last));
+        }
+        Ok(Feed { log: self, lines: Lines::from(&self.file, 0, self.tail.whole), offset: 0, wanted, skip })
+    }
+}
+
+impl Feed<'_> {
+    /// The next piece of about 256 KiB; `None` at the end.
+    pub fn next_piece(&mut self) -> Result<Option<Vec<u8>>, LogError> {
+        let mut piece = Vec::new();
+        while piece.len() < READ_BYTES && self.lines.step().map_err(io_error("read", &self.log.path))? {
+            let start = std::mem::replace(&mut self.offset, self.lines.offset());
+            let Line::Record(record) = self.lines.line(start) else { continue };
+            if !self.wanted.takes(record.name()) {
+                continue;
+            }
+            if let Some(left) = self.skip.get_mut(record.name()).filter(|left| **left > 0) {
+                *left -= 1;
+                continue;
+            }
+            piece.extend_from_slice(self.lines.text(start));
+            piece.push(b'\n');
+        }
+        Ok((!piece.is_empty()).then_some(piece))
+    }
+}
+
 /// The lines of a stretch of the file, one at a time through one buffer.
 struct Lines<'f> {
     file: &'f File,
@@ -282,14 +344,16 @@ impl<'f> Lines<'f> {
         }
     }
 
-    /// The line moved to, which starts at `offset`: a BOM at the start of the file is no part of it.
+    /// The line moved to, which starts at `offset`.
     fn line(&self, offset: u64) -> Line<'_> {
+        if self.huge { Line::Damaged } else { Line::read(self.text(offset)) }
+    }
+
+    /// Its bytes: a BOM at the start of the file and a CR at the end are no part of it.
+    fn text(&self, offset: u64) -> &[u8] {
         let line = &self.buffer[self.line.clone()];
-        match line.strip_prefix(BOM) {
-            _ if self.huge => Line::Damaged,
-            Some(rest) if offset == 0 => Line::read(rest),
-            _ => Line::read(line),
-        }
+        let line = if offset == 0 { line.strip_prefix(BOM).unwrap_or(line) } else { line };
+        line.strip_suffix(b"\r").unwrap_or(line)
     }
 
     /// Where the next line starts.

@@ -12,8 +12,9 @@ use self_kernel::append::Disk;
 use self_kernel::cli;
 use self_kernel::event::Speaker;
 use self_kernel::home::Home;
-use self_kernel::kernel::{Kernel, World};
+use self_kernel::kernel::{Caller, Kernel, World};
 use self_kernel::launch::{self, DEPTH, Orders};
+use self_kernel::script::WALL_SECONDS;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
@@ -27,8 +28,22 @@ fn main() -> ExitCode {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let home = std::env::var_os("SELF_HOME").filter(|home| !home.is_empty()).map_or_else(|| PathBuf::from("."), PathBuf::from);
     let home = std::path::absolute(&home).unwrap_or(home);
-    let caller = std::env::var_os("SELF_CALLER").map(|caller| caller.to_string_lossy().into_owned());
+    let seconds = match std::env::var("SELF_SCRIPT_SECONDS").map(|text| text.parse()) {
+        Err(_) => WALL_SECONDS,
+        Ok(Ok(seconds @ 1..=3600)) => seconds,
+        Ok(_) => return cli::odd_setting("SELF_SCRIPT_SECONDS", "a whole number of seconds from 1 to 3600"),
+    };
+    let claim = |name: &str| Speaker::claimed(std::env::var_os(name).map(|claim| claim.to_string_lossy().into_owned()));
+    let caller = Caller {
+        speaker: claim("SELF_CALLER"),
+        mind: claim("SELF_MIND_ID"),
+        folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+        path: std::env::var_os("PATH").unwrap_or_default(),
+        scratch: std::env::temp_dir(),
+        executable: std::env::current_exe().unwrap_or_default(),
+        script_seconds: seconds,
+    };
     let world =
         World { now: Timestamp::now, random: |bytes| getrandom::fill(bytes).map_err(io::Error::from), disk: Disk::real() };
-    cli::run(arguments, &Kernel::new(Home::at(home), Speaker::claimed(caller), world))
+    cli::run(arguments, &Kernel::new(Home::at(home), caller, world))
 }

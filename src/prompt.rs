@@ -79,6 +79,28 @@ pub fn work(state: &State, scene: Scene<'_>) -> String {
     prompt
 }
 
+/// Writes the prompt to learn from an account; `told` is where its intent stands in the log.
+#[must_use]
+pub fn learn(state: &State, scene: Scene<'_>, told: &Origin, name: &str, intent: &str) -> String {
+    let mut prompt = head(state, scene);
+    let _ = writeln!(prompt, "\n## The task: learn `{}`\n", flattened(name));
+    prompt.push_str(
+        "Declare the commands and pages that this intent asks for, under the names it fixes. If you can, send their scripts in the \
+         same answer. What stands already under such a name may stay, or be declared anew.\n\n",
+    );
+    let _ = writeln!(prompt, "{}\n--- INTENT ---", origin(told));
+    prompt.push_str(&quoted(intent));
+    prompt.push_str("--- END INTENT ---\n");
+    pending(&mut prompt, state);
+    if state.pending().is_empty() {
+        prompt.push_str("\n### The script contract\n\n");
+        prompt.push_str(SCRIPT);
+    }
+    notices(&mut prompt, state);
+    foot(&mut prompt);
+    prompt
+}
+
 fn head(state: &State, scene: Scene<'_>) -> String {
     format!(
         "# A prompt from self {}\n\nYou are the mind between two runs of `self`, a filter with a memory; this home is `{}`. What you \
@@ -227,8 +249,17 @@ fn answer(prompt: &mut String, state: &State) {
     }
 }
 
-/// Refusals, and rejections that name no capability, since the last answer.
+/// Refusals, and rejections that name no capability, since the last answer; and runs that failed.
 fn notices(prompt: &mut String, state: &State) {
+    let deaths: Vec<_> =
+        state.capabilities().flat_map(|(of, standing)| standing.deaths().iter().map(move |death| (of, death))).collect();
+    if !deaths.is_empty() {
+        prompt.push_str("\n## Runs that failed\n\n");
+    }
+    for (capability, death) in deaths.iter().take(DECLARATIONS_SHOWN_MAX) {
+        let text = format!("{capability} ended with {}: {}", death.exit, death.stderr.trim_end());
+        quote(prompt, &death.origin, &text);
+    }
     if state.notices().is_empty() {
         return;
     }

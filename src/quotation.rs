@@ -71,6 +71,12 @@ pub fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
+/// Cuts all but so many bytes of a text's end, on a character.
+#[must_use]
+pub fn cut_end(text: &str, bytes: usize) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
+}
+
 fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
@@ -118,5 +124,6 @@ mod tests {
         assert_eq!(cut("aéb", 2), "a");
         assert_eq!(cut("aéb", 3), "aé");
         assert_eq!(cut("ab", 9), "ab");
+        assert_eq!((cut_end("aéb", 2), cut_end("aéb", 3), cut_end("ab", 9)), ("b", "éb", "ab"));
     }
 }

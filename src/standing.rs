@@ -57,6 +57,33 @@ pub struct Installed {
     pub declaration: Option<Declared>,
 }
 
+impl Installed {
+    /// The event names a projector is fed; empty means all.
+    #[must_use]
+    pub fn consumes(&self) -> &[String] {
+        self.declaration.as_ref().map_or(&[], |declared| &declared.declaration.consumes)
+    }
+
+    /// How many of the newest events of each name a projector is fed; `None` means all.
+    #[must_use]
+    pub fn last(&self) -> Option<u64> {
+        self.declaration.as_ref().and_then(|declared| declared.declaration.last)
+    }
+}
+
+/// A run of a command that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Death {
+    /// Where its record stands.
+    pub origin: Origin,
+    /// How it ended: an exit status, or a word such as `limit:time`.
+    pub exit: String,
+    /// The end of what it said on stderr.
+    pub stderr: String,
+    /// The SHA-256 of its script, as hex digits.
+    pub sha256: String,
+}
+
 /// A script that was not installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
@@ -92,6 +119,7 @@ pub struct Standing {
     /// The newest receipt that could not be checked, for want of a key.
     pub(crate) unproven: Option<u64>,
     rejections: Vec<Rejection>,
+    deaths: Vec<Death>,
     failures: u32,
     scripts: BTreeMap<String, u32>,
 }
@@ -128,6 +156,18 @@ impl Standing {
         &self.rejections
     }
 
+    /// The failed runs since the last receipt, one for each script and cause.
+    #[must_use]
+    pub fn deaths(&self) -> &[Death] {
+        &self.deaths
+    }
+
+    /// Whether a run of this script that ended so is recorded already.
+    #[must_use]
+    pub fn has_died_so(&self, sha256: &str, exit: &str) -> bool {
+        self.deaths.iter().any(|death| death.sha256 == sha256 && death.exit == exit)
+    }
+
     /// Whether so many scripts were rejected since the last declaration that it is no longer offered as work.
     #[must_use]
     pub fn is_stalled(&self) -> bool {
@@ -150,7 +190,13 @@ impl Standing {
     pub(crate) fn install(&mut self, installed: Installed) {
         self.starts_anew();
         self.rejections.clear();
+        self.deaths.clear();
         self.installed = Some(installed);
+    }
+
+    pub(crate) fn die(&mut self, death: Death) {
+        self.deaths.push(death);
+        keep_newest(&mut self.deaths);
     }
 
     pub(crate) fn reject(&mut self, rejection: Rejection) {

@@ -7,12 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::capability::{Capability, CapabilityName, Declaration, Kind};
 use crate::event::{Door, Event};
 use crate::receipt::{Before, Form, Secret, sha256, verify};
-use crate::record::Frame;
-use crate::standing::{Declared, Installed, Notice, Origin, Rejection, Standing, keep_newest};
+use crate::record::{Frame, string};
+use crate::standing::{Death, Declared, Installed, Notice, Origin, Rejection, Standing, keep_newest};
 use crate::vocabulary::{CHAT_MESSAGE, Word, speaks_through};
 
 /// How many turns of the conversation are kept: eight for a prompt, and the ask that it is made for.
@@ -62,6 +63,8 @@ pub struct State {
     turns: VecDeque<Turn>,
     asks: BTreeSet<u64>,
     waiting: Option<Turn>,
+    /// The newest event of each name.
+    newest: BTreeMap<String, u64>,
 }
 
 impl State {
@@ -85,6 +88,12 @@ impl State {
     #[must_use]
     pub fn seq(&self) -> u64 {
         self.before.highest
+    }
+
+    /// The number of the newest event of a name; 0 if there is none.
+    #[must_use]
+    pub fn newest(&self, name: &str) -> u64 {
+        self.newest.get(name).copied().unwrap_or(0)
     }
 
     /// How many events there are.
@@ -166,6 +175,10 @@ impl State {
         if via == Some(&Door::Pipe) && !asks {
             self.notices.retain(|notice| notice.batch == batch);
         }
+        match self.newest.get_mut(&*event.name) {
+            Some(newest) => *newest = event.seq,
+            None => drop(self.newest.insert(event.name.clone().into_owned(), event.seq)),
+        }
         self.before.highest = self.before.highest.max(event.seq);
         self.events += 1;
     }
@@ -178,6 +191,7 @@ impl State {
             Word::ScriptCompiled => self.install(event),
             Word::ScriptRejected => self.reject(event, batch),
             Word::EventRefused => self.refuse(event, batch),
+            Word::CapabilityDied => self.die(event),
             Word::SelfAsked => self.ask(event),
             Word::SelfReplied => self.reply(event),
             Word::LogSealed => self.signed = true,
@@ -185,7 +199,6 @@ impl State {
             | Word::LogRecovered
             | Word::SelfReflected
             | Word::ScriptAuthored
-            | Word::CapabilityDied
             | Word::IntentDeclared
             | Word::AccountGiven
             | Word::LessonLearned
@@ -267,6 +280,15 @@ impl State {
             return self.notice(Notice { origin: Origin::of(event), subject, reason, excerpt, batch: batch.to_owned() });
         };
         self.capabilities.entry(capability).or_default().reject(Rejection { origin: Origin::of(event), reason, excerpt, sha256 });
+    }
+
+    fn die(&mut self, event: &Event<'_>) {
+        let Some(Died { exit, stderr, sha256 }) = event.parse() else { return };
+        let capability = event.parse::<Target>().and_then(|target| target.capability());
+        if let Some(standing) = capability.and_then(|capability| self.capabilities.get_mut(&capability)) {
+            let exit = string(&exit).map_or_else(|| exit.get().to_owned(), Into::into);
+            standing.die(Death { origin: Origin::of(event), exit, stderr, sha256 });
+        }
     }
 
     fn refuse(&mut self, event: &Event<'_>, batch: &str) {
@@ -366,6 +388,15 @@ struct Rejected {
     reason: String,
     #[serde(default)]
     excerpt: String,
+    #[serde(default)]
+    sha256: String,
+}
+
+#[derive(Deserialize)]
+struct Died {
+    exit: Box<RawValue>,
+    #[serde(default)]
+    stderr: String,
     #[serde(default)]
     sha256: String,
 }

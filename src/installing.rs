@@ -1,0 +1,152 @@
+//! Installing: the gate that every script from a mind passes.
+//!
+//! A script is tried before it is signed, and only what was signed is put in place. The invariant: a receipt is written only for
+//! a script that passed, under the declaration it was tried under.
+
+use std::collections::VecDeque;
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::capability::Kind;
+use crate::event::{Door, Event};
+use crate::hear::{Attempt, Rejected, Trial, examine};
+use crate::interpreter;
+use crate::kernel::{Error, Kernel, Unstamped, View};
+use crate::log::{Log, LogError, Wanted};
+use crate::markup;
+use crate::payload::Payload;
+use crate::receipt::sign;
+use crate::rendering::Setting;
+use crate::state::State;
+use crate::trial;
+use crate::vocabulary::Word;
+
+/// How long the second run of a projector starts behind the first, so that a page that reads the clock differs.
+const APART: Duration = Duration::from_millis(1_100);
+
+/// How many of the newest events a projector is tried over.
+const TRIAL_EVENTS_MAX: usize = 1_000;
+
+/// How many bytes of them.
+const TRIAL_BYTES_MAX: usize = 16 << 20;
+
+/// A projector's trial under way.
+struct Page {
+    /// Its place among the attempts.
+    at: usize,
+    input: Vec<u8>,
+    first: Vec<u8>,
+}
+
+impl Kernel {
+    /// Judges what was sent as scripts, in order, and records receipts and rejections as one batch. Gives what landed.
+    pub(crate) fn install(&self, view: &mut View, attempts: Vec<Attempt>) -> Result<Vec<Event<'static>>, Error> {
+        let mut tried: Vec<_> = attempts.into_iter().map(|attempt| examine(&view.state, attempt)).collect();
+        self.find_interpreters(&mut tried);
+        self.try_pages(&view.state, &mut tried)?;
+        let secret = self.home.secret()?;
+        let author = self.caller.author();
+        self.commit_with(view, |view, first| {
+            let seal = |(at, tried): (usize, Result<Trial, Rejected>)| {
+                let trial = match tried {
+                    Ok(trial) => trial,
+                    Err(rejected) => return rejection(&rejected),
+                };
+                let declared = view.state.standing(&trial.capability).and_then(|standing| standing.declared());
+                match &secret {
+                    Some(secret) if declared.is_some_and(|declared| declared.digest == trial.digest) => {
+                        let receipt = sign(secret, &trial.capability, &trial.script, author, first + at as u64, &trial.digest);
+                        Unstamped::word(Word::ScriptCompiled, Door::Kernel, Payload::of(&receipt))
+                    }
+                    _ => rejection(&trial.rejected("declared anew meanwhile".to_owned())),
+                }
+            };
+            tried.into_iter().enumerate().map(seal).collect()
+        })
+    }
+
+    fn find_interpreters(&self, tried: &mut [Result<Trial, Rejected>]) {
+        for outcome in tried {
+            let Ok(trial) = &outcome else { continue };
+            let found = interpreter::shebang(trial.script.as_bytes())
+                .map_err(|fault| fault.to_string())
+                .and_then(|shebang| interpreter::resolve(&shebang, &self.caller.path).map_err(|fault| fault.to_string()));
+            if let Err(reason) = found {
+                *outcome = Err(trial.rejected(reason));
+            }
+        }
+    }
+
+    /// Runs each projector twice, in settings that differ, and compares the bytes. All of a body share one wait.
+    fn try_pages(&self, state: &State, tried: &mut [Result<Trial, Rejected>]) -> Result<(), Error> {
+        let log = Log::open(&self.home.places())?;
+        let mut pages = Vec::new();
+        for (at, outcome) in tried.iter_mut().enumerate() {
+            let Ok(trial) = &outcome else { continue };
+            if trial.capability.kind == Kind::Command {
+                continue;
+            }
+            let input = trial_input(state, log.as_ref(), trial)?;
+            match self.project(&trial.script, &input, Setting::Usual) {
+                Ok(first) => pages.push(Page { at, input, first }),
+                Err(reason) => *outcome = Err(trial.rejected(reason)),
+            }
+        }
+        if !pages.is_empty() {
+            sleep(APART);
+        }
+        for page in pages {
+            let Ok(trial) = &tried[page.at] else { continue };
+            let second = self.project(&trial.script, &page.input, Setting::Odd);
+            let fault = match second {
+                Err(reason) => Some(reason),
+                Ok(second) if second != page.first => Some(difference(&page.first, &second)),
+                Ok(_) => markup::check(&page.first).err().map(|fault| fault.to_string()),
+            };
+            if let Some(reason) = fault {
+                tried[page.at] = Err(trial.rejected(reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn rejection(rejected: &Rejected) -> Unstamped {
+    Unstamped::word(Word::ScriptRejected, Door::Kernel, Payload::of(rejected))
+}
+
+/// What a projector is tried over: the newest events it consumes and, behind them, made ones.
+fn trial_input(state: &State, log: Option<&Log>, trial: &Trial) -> Result<Vec<u8>, LogError> {
+    let mut lines: VecDeque<Vec<u8>> = VecDeque::new();
+    let mut bytes = 0;
+    if let Some(log) = log {
+        let mut feed = log.feed(Wanted { names: trial.declaration.consumes.clone(), last: trial.declaration.last })?;
+        while let Some(piece) = feed.next_piece()? {
+            for line in piece.split_inclusive(|byte| *byte == b'\n') {
+                bytes += line.len();
+                lines.push_back(line.to_vec());
+                while lines.len() > TRIAL_EVENTS_MAX || bytes > TRIAL_BYTES_MAX {
+                    bytes -= lines.pop_front().map_or(0, |line| line.len());
+                }
+            }
+        }
+    }
+    let mut input = Vec::from(lines).concat();
+    input.extend(trial::made(state, &trial.declaration, state.seq()));
+    Ok(input)
+}
+
+/// Says where two renderings of the same events differ.
+fn difference(first: &[u8], second: &[u8]) -> String {
+    let (first, second) = (String::from_utf8_lossy(first), String::from_utf8_lossy(second));
+    let lines = first.lines().zip(second.lines()).enumerate().find(|(_, (one, other))| one != other);
+    let short = |line: &str| line.chars().take(120).collect::<String>();
+    let place = match lines {
+        Some((at, (one, other))) => format!("line {}: `{}` and then `{}`", at + 1, short(one), short(other)),
+        None => format!("{} bytes and then {}", first.len(), second.len()),
+    };
+    format!(
+        "two runs over the same events gave different pages, {place}; a page reads no clock, time zone, locale, environment, \
+         path, process id or random order"
+    )
+}

@@ -1,0 +1,165 @@
+//! Keeping: the verbs that look after a home: retire, rehydrate, learn.
+//!
+//! The invariant: a rebuild reads the log and the key and nothing else, and puts both folders in place whole.
+
+use std::fs;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::asking::{Prompted, prompted};
+use crate::capability::{Capability, CapabilityName, Kind};
+use crate::effect::{self, page_path};
+use crate::event::Door;
+use crate::kernel::{Error, Kernel, Unstamped};
+use crate::log::Log;
+use crate::payload::Payload;
+use crate::prompt;
+use crate::record::RECORD_BYTES_MAX;
+use crate::rendering::{installed, own_pages, script_book};
+use crate::shelf::Book;
+use crate::turn;
+use crate::vocabulary::Word;
+
+/// The largest intent, in bytes.
+const INTENT_BYTES_MAX: u64 = RECORD_BYTES_MAX as u64 / 2;
+
+/// What a verb did, a line each, and whether part of it failed.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// What the caller should be told.
+    pub words: Vec<String>,
+    /// Whether part of it failed.
+    pub failed: bool,
+}
+
+#[derive(Serialize)]
+struct Retired<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    name: &'a str,
+}
+
+#[derive(Serialize, Deserialize, PartialEq)]
+struct Intent {
+    name: String,
+    intent: String,
+}
+
+impl Kernel {
+    /// Takes a capability, `command/<name>` or `projector/<name>`, off the surface.
+    pub fn retire(&self, target: &str) -> Result<Kept, Error> {
+        let nothing = || Error::NothingToRetire(target.to_owned());
+        let mut view = self.look()?;
+        if view.position.highest == 0 {
+            return Err(Error::NoHome(self.home.root().to_owned()));
+        }
+        let (kind, name) = target.split_once('/').ok_or_else(nothing)?;
+        let kind = Kind::read(kind).ok_or_else(nothing)?;
+        let capability = Capability { kind, name: CapabilityName::inherited(name).ok_or_else(nothing)? };
+        view.state.standing(&capability).ok_or_else(nothing)?;
+        let payload = Payload::of(&Retired { kind: kind.word(), name });
+        let landed = self.commit(&mut view, vec![Unstamped::word(Word::CapabilityRetired, Door::Cli, payload)])?;
+        let mut words = std::mem::take(&mut view.words);
+        words.extend(landed.iter().map(|event| format!("retired {capability}: seq {}", event.seq)));
+        let derived = self.derive(&view);
+        words.extend(derived.words);
+        Ok(Kept { words, failed: derived.failed })
+    }
+
+    /// Rebuilds `capabilities/` and `site/` from the log and the key. A page whose projector fails keeps its old bytes.
+    pub fn rehydrate(&self, progress: impl Fn(&str)) -> Result<Kept, Error> {
+        let mut view = self.look()?;
+        if Log::open(&self.home.places())?.is_none() {
+            return Err(Error::NoHome(self.home.root().to_owned()));
+        }
+        self.home.make()?;
+        let mut kept = Kept { words: std::mem::take(&mut view.words), failed: false };
+        if !view.can_judge() {
+            kept.words.push("nothing was rebuilt or removed: without the key no receipt can be proven".to_owned());
+            return Ok(Kept { failed: true, ..kept });
+        }
+        let shelf = self.shelf();
+        let held = shelf.held();
+        let plan = effect::plan(&view.state, &Default::default());
+        let mut books: Vec<Book> = own_pages(&view).into();
+        let script = |capability: &Capability| Some(script_book(capability, installed(&view, capability)?));
+        books.extend(plan.place.iter().filter_map(script));
+        for (at, capability) in plan.render.iter().enumerate() {
+            progress(&format!("page {} of {}: {capability}", at + 1, plan.render.len()));
+            match self.render(&view, capability) {
+                Ok(book) => books.push(book),
+                Err(fault) => {
+                    kept.words.push(fault);
+                    kept.failed = true;
+                    let path = page_path(capability.name.as_str());
+                    let old = held.get(&path).filter(|held| held.is_intact).zip(shelf.read(&path));
+                    books.extend(old.map(|(held, bytes)| Book {
+                        path,
+                        bytes,
+                        receipt: held.written.receipt,
+                        position: held.written.position,
+                    }));
+                }
+            }
+        }
+        let moved = shelf.rebuild(&books, &self.aside_moment())?;
+        kept.words.extend(moved.iter().map(|path| format!("moved a file that self did not write to {}", path.display())));
+        kept.words.push(format!("rebuilt {} scripts and {} pages", plan.place.len(), plan.render.len()));
+        Ok(kept)
+    }
+
+    /// Takes an account's intent in, and makes the prompt to learn from it. Learning again makes the prompt again.
+    pub fn learn(&self, account: &Path, out: BorrowedFd<'_>) -> Result<Prompted, Error> {
+        let intent = intent(account)?;
+        let mut view = self.look()?;
+        let mark = self.mark(&mut view, out);
+        let mut seq = None;
+        if let Some(log) = Log::open(&self.home.places())? {
+            log.named(&[Word::IntentDeclared.name()], |event| {
+                if event.parse::<Intent>().is_some_and(|told| told == intent) {
+                    seq = Some(event.seq);
+                }
+            })?;
+        }
+        let seq = match seq {
+            Some(seq) => seq,
+            None => {
+                let told = Unstamped::word(Word::IntentDeclared, Door::Cli, Payload::of(&intent));
+                let lesson = serde_json::json!({ "lesson": intent.name, "events": 0 });
+                let learned = Unstamped::word(Word::LessonLearned, Door::Kernel, Payload::of(&lesson));
+                self.commit(&mut view, vec![told, learned])?.first().map_or(0, |event| event.seq)
+            }
+        };
+        let text = prompt::learn(&view.state, self.scene(), &self.told_at(seq)?, &intent.name, &intent.intent);
+        let derived = self.derive(&view);
+        view.words.extend(derived.words);
+        prompted(view, text, mark, turn::Kind::Learn)
+    }
+}
+
+/// Reads and checks an account: in this version, its intent.
+fn intent(account: &Path) -> Result<Intent, Error> {
+    let fault = |path: &Path, reason: String| Error::Account { path: path.to_owned(), reason };
+    let folder = account.canonicalize().map_err(|cause| fault(account, cause.to_string()))?;
+    let record = folder.join("record.jsonl");
+    if record.exists() {
+        return Err(fault(
+            &record,
+            "this version learns from an intent alone; take the record away to learn from that".to_owned(),
+        ));
+    }
+    let path = folder.join("intent.md");
+    let size = fs::metadata(&path).map_err(|cause| fault(&path, cause.to_string()))?.len();
+    if size > INTENT_BYTES_MAX {
+        return Err(fault(&path, format!("it is {size} bytes; the limit is {INTENT_BYTES_MAX}")));
+    }
+    let text = fs::read_to_string(&path).map_err(|cause| fault(&path, cause.to_string()))?;
+    let intent = text.trim_start_matches('\u{feff}').trim().to_owned();
+    if intent.is_empty() {
+        return Err(fault(&path, "it is empty".to_owned()));
+    }
+    let name: String = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    Ok(Intent { name: name.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect(), intent })
+}

@@ -1,0 +1,231 @@
+//! Rendering: `capabilities/` and `site/` brought in line with the log, and pages shown.
+//!
+//! A page renders again only when events it consumes arrived since it was made, or its script changed. One failing projector stops
+//! neither the others nor what called for them. The invariant: what runs is the receipt's bytes, never a file of the home.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::brief::brief;
+use crate::capability::{Capability, CapabilityName, Kind};
+use crate::effect::{self, page_path, script_path};
+use crate::kernel::{Error, Kernel, View};
+use crate::log::{Log, Wanted};
+use crate::page;
+use crate::script::{Ending, Ran};
+use crate::shelf::{Book, Shelf};
+use crate::standing::Installed;
+use crate::starting::{Input, Order, USUAL};
+
+/// The surroundings a projector runs in; a page that differs between them is no pure function of its events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Setting {
+    /// As always.
+    Usual,
+    /// Another time zone, locale, hash seed and scratch path, and other process ids.
+    Odd,
+}
+
+/// How many idle processes are started and reaped in front of an odd run, so that process ids differ.
+const STRAY_PROCESSES: u32 = 8;
+
+/// What bringing the disk in line came to.
+#[derive(Debug, Default)]
+pub struct Derived {
+    /// What the caller should be told, a line each.
+    pub words: Vec<String>,
+    /// Whether anything failed.
+    pub failed: bool,
+}
+
+impl Kernel {
+    pub(crate) fn shelf(&self) -> Shelf<'_> {
+        Shelf::of(self.home.root(), self.home.own())
+    }
+
+    /// Brings the derived files in line with the log: scripts placed or taken away, pages rendered, the kernel's own pages.
+    pub(crate) fn derive(&self, view: &View) -> Derived {
+        let mut derived = Derived::default();
+        let shelf = self.shelf();
+        let plan = effect::plan(&view.state, &shelf.held());
+        let moment = self.aside_moment();
+        let mut told = |outcome: Result<Option<PathBuf>, String>| match outcome {
+            Ok(None) => {}
+            Ok(Some(moved)) => derived.words.push(format!("moved a file that self did not write to {}", moved.display())),
+            Err(fault) => {
+                derived.words.push(fault);
+                derived.failed = true;
+            }
+        };
+        let put = |book: Book| shelf.put(&book, &moment).map_err(|fault| fault.to_string());
+        for capability in &plan.place {
+            if let Some(installed) = installed(view, capability) {
+                told(put(script_book(capability, installed)));
+            }
+        }
+        for path in &plan.remove {
+            told(shelf.remove(path, &moment).map_err(|fault| fault.to_string()));
+        }
+        for capability in &plan.render {
+            told(self.render(view, capability).and_then(put));
+        }
+        for book in own_pages(view) {
+            told(put(book));
+        }
+        derived
+    }
+
+    /// The page of an installed projector.
+    pub(crate) fn render(&self, view: &View, capability: &Capability) -> Result<Book, String> {
+        let failed = |cause: String| format!("could not render {capability}: {cause}");
+        let Some(installed) = installed(view, capability) else { return Err(failed("it is not installed".to_owned())) };
+        let log = Log::open(&self.home.places()).map_err(|fault| failed(fault.to_string()))?;
+        let wanted = Wanted { names: installed.consumes().to_vec(), last: installed.last() };
+        let ran = match &log {
+            None => self.run_projector(installed.receipt.script(), Setting::Usual, &mut || Ok(None)),
+            Some(log) => {
+                let mut feed = log.feed(wanted).map_err(|fault| failed(fault.to_string()))?;
+                let mut next = || feed.next_piece().map_err(io::Error::other);
+                self.run_projector(installed.receipt.script(), Setting::Usual, &mut next)
+            }
+        };
+        let bytes = page_of(ran).map_err(failed)?;
+        let path = page_path(capability.name.as_str());
+        Ok(Book { path, bytes, receipt: installed.seq, position: view.state.seq() })
+    }
+
+    /// Runs a projector over bytes in memory; the page, or why there is none.
+    pub(crate) fn project(&self, script: &str, input: &[u8], setting: Setting) -> Result<Vec<u8>, String> {
+        let mut rest = Some(input.to_vec());
+        page_of(self.run_projector(script, setting, &mut || Ok(rest.take().filter(|rest| !rest.is_empty()))))
+    }
+
+    fn run_projector(&self, script: &str, setting: Setting, feed: Input<'_>) -> Result<Ran, Error> {
+        let (settings, strays) = match setting {
+            Setting::Usual => (USUAL, 0),
+            Setting::Odd => ([("TZ", "Pacific/Kiritimati"), ("LANG", "C"), ("PYTHONHASHSEED", "1")], STRAY_PROCESSES),
+        };
+        self.start(&Order { script, arguments: &[], settings, is_command: false, strays }, feed)
+    }
+
+    /// A page by its name: rendered if events came since, the kernel's own, or a file of `site/`.
+    pub fn show(&self, name: &str) -> Result<(String, Vec<String>), Error> {
+        let mut view = self.look()?;
+        let mut words = std::mem::take(&mut view.words);
+        match name {
+            "brief" => return Ok((brief(&view.state), words)),
+            "kernel" => return Ok((page::kernel(&view.state), words)),
+            _ => {}
+        }
+        let projector = CapabilityName::inherited(name).map(|name| Capability { kind: Kind::Projector, name });
+        let page = match projector.filter(|capability| installed(&view, capability).is_some()) {
+            Some(capability) => self.live_page(&view, &capability, &mut words),
+            None => {
+                let stands = |path: String| self.shelf().read(&path);
+                let safe = CapabilityName::inherited(name).is_some();
+                safe.then(|| stands(format!("site/{name}")).or_else(|| stands(page_path(name)))).flatten()
+            }
+        };
+        let bytes = page.ok_or_else(|| Error::NoProjection(name.to_owned()))?;
+        Ok((String::from_utf8_lossy(&bytes).into_owned(), words))
+    }
+
+    /// The page as of now. If its script was changed on disk, or it fails, the page that stands.
+    fn live_page(&self, view: &View, capability: &Capability, words: &mut Vec<String>) -> Option<Vec<u8>> {
+        let shelf = self.shelf();
+        let path = page_path(capability.name.as_str());
+        if let Some(altered) = self.altered(view, capability) {
+            words.push(altered);
+            return shelf.read(&path);
+        }
+        let held = shelf.held();
+        let current = installed(view, capability)
+            .zip(held.get(&path))
+            .is_some_and(|(installed, held)| effect::is_current(&view.state, installed, held));
+        if current && let Some(bytes) = shelf.read(&path) {
+            return Some(bytes);
+        }
+        match self.render(view, capability) {
+            Ok(book) => {
+                let placed = self
+                    .place_script(view, capability)
+                    .and_then(|()| shelf.put(&book, &self.aside_moment()).map(drop).map_err(|fault| fault.to_string()));
+                words.extend(placed.err());
+                Some(book.bytes)
+            }
+            Err(fault) => {
+                words.push(fault);
+                shelf.read(&path)
+            }
+        }
+    }
+
+    /// Puts a script in place that never was, after a crash or without a `.self/`.
+    pub(crate) fn place_script(&self, view: &View, capability: &Capability) -> Result<(), String> {
+        let Some(installed) = installed(view, capability) else { return Ok(()) };
+        let path = script_path(capability);
+        let recorded = self.shelf().held().get(&path).is_some_and(|held| held.written.receipt == installed.seq);
+        if recorded {
+            return Ok(());
+        }
+        self.shelf().put(&script_book(capability, installed), &self.aside_moment()).map(drop).map_err(|fault| fault.to_string())
+    }
+
+    /// Whether a script that was put in place is missing on disk now, or another; in words, with both ways out.
+    pub(crate) fn altered(&self, view: &View, capability: &Capability) -> Option<String> {
+        let installed = installed(view, capability)?;
+        let path = script_path(capability);
+        let shelf = self.shelf();
+        let recorded = shelf.held().get(&path).is_some_and(|held| held.written.receipt == installed.seq);
+        let on_disk = shelf.read(&path);
+        let what = match on_disk {
+            _ if !recorded => return None,
+            Some(bytes) if bytes == installed.receipt.script().as_bytes() => return None,
+            Some(_) => "is not what was signed",
+            None => "is missing, or no plain file",
+        };
+        Some(format!(
+            "`{path}` {what}; `self rehydrate` puts the signed script back, or declare {capability} and have it authored anew"
+        ))
+    }
+
+    /// The name of the folder for what is moved aside now: `YYYYMMDDTHHMMSSZ`.
+    pub(crate) fn aside_moment(&self) -> String {
+        (self.world.now)().strftime("%Y%m%dT%H%M%SZ").to_string()
+    }
+}
+
+/// The script in force.
+pub(crate) fn installed<'v>(view: &'v View, capability: &Capability) -> Option<&'v Installed> {
+    view.state.standing(capability).and_then(|standing| standing.installed())
+}
+
+pub(crate) fn script_book(capability: &Capability, installed: &Installed) -> Book {
+    let bytes = installed.receipt.script().as_bytes().to_vec();
+    Book { path: script_path(capability), bytes, receipt: installed.seq, position: installed.seq }
+}
+
+/// The kernel's own pages.
+pub(crate) fn own_pages(view: &View) -> [Book; 2] {
+    let [brief_path, kernel_path] = effect::OWN_PAGES.map(str::to_owned);
+    let position = view.state.seq();
+    [(brief_path, brief(&view.state)), (kernel_path, page::kernel(&view.state))].map(|(path, text)| Book {
+        path,
+        bytes: text.into_bytes(),
+        receipt: 0,
+        position,
+    })
+}
+
+/// A projector's page, or why there is none.
+fn page_of(ran: Result<Ran, Error>) -> Result<Vec<u8>, String> {
+    let ran = ran.map_err(|fault| fault.to_string())?;
+    if ran.ending != Ending::Exited(0) {
+        let said = String::from_utf8_lossy(&ran.stderr);
+        return Err(format!("{}: {}", ran.ending, said.trim()).trim_end_matches(": ").to_owned());
+    }
+    match String::from_utf8(ran.stdout) {
+        Ok(page) => Ok(page.into_bytes()),
+        Err(_) => Err("the page is not UTF-8".to_owned()),
+    }
+}

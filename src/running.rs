@@ -1,0 +1,191 @@
+//! Running: a command's script, and what it emits.
+//!
+//! All of what a run emits lands, as one batch, or nothing does. The invariant: one command never runs twice at once, and the log's
+//! lock is never held while it runs.
+
+use std::ffi::OsString;
+use std::io;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::capability::{Capability, CapabilityName, Kind};
+use crate::event::Door;
+use crate::hear::Refused;
+use crate::kernel::{Error, Kernel, Unstamped, View};
+use crate::lock::{Lock, LockFault};
+use crate::log::{Log, Wanted};
+use crate::payload::Payload;
+use crate::quotation::cut_end;
+use crate::receipt::sha256;
+use crate::rendering::installed;
+use crate::script::{Ending, Ran};
+use crate::standing::Installed;
+use crate::starting::{Order, USUAL};
+use crate::vocabulary::{Sender, Word, admit};
+use crate::wire::{Item, read};
+
+/// How much of a script's stderr is kept with its death, in bytes.
+const STDERR_BYTES_MAX: usize = 1024;
+
+/// The exit status by which a script says that it was called wrongly.
+const WRONG_USAGE: i32 = 2;
+
+/// How a run ended.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// A line for each event that landed.
+    pub text: String,
+    /// What the script said on stderr, as it came.
+    pub stderr: Vec<u8>,
+    /// What the caller should be told, a line each.
+    pub words: Vec<String>,
+    /// The exit status.
+    pub status: u8,
+}
+
+/// The payload of `capability.died`.
+#[derive(Serialize)]
+struct Died<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    name: &'a str,
+    exit: &'a RawValue,
+    stderr: &'a str,
+    sha256: &'a str,
+}
+
+impl Kernel {
+    /// Runs a command with these arguments, and appends what it emits.
+    pub fn run(&self, name: &str, arguments: &[OsString]) -> Result<Outcome, Error> {
+        let view = self.look()?;
+        let name = CapabilityName::inherited(name).ok_or_else(|| Error::NoCommand(name.to_owned()))?;
+        let capability = Capability { kind: Kind::Command, name };
+        let _lock = self.lock_command(&capability)?;
+        let mut view = if view.state.standing(&capability).is_some() { self.look()? } else { view };
+        let installed = match view.state.standing(&capability) {
+            None => return Err(Error::NoCommand(capability.name.as_str().to_owned())),
+            Some(standing) if standing.is_unproven() => return Err(Error::Unproven(capability)),
+            Some(standing) => standing.installed().cloned().ok_or(Error::NoScript(capability.clone()))?,
+        };
+        if let Some(altered) = self.altered(&view, &capability) {
+            return Err(Error::Altered(altered));
+        }
+        let mut outcome = Outcome { words: std::mem::take(&mut view.words), ..Outcome::default() };
+        outcome.words.extend(self.place_script(&view, &capability).err());
+        let ran = self.feed(&installed, arguments)?;
+        outcome.stderr = ran.stderr.clone();
+        let emitted = match ran.ending {
+            Ending::Exited(0) => emitted(&ran.stdout),
+            ending => Err(ending.to_string()),
+        };
+        match emitted {
+            Ok(batch) => self.land(&mut view, &mut outcome, batch)?,
+            Err(reason) => self.bury(&mut view, &mut outcome, &capability, &ran, &reason)?,
+        }
+        outcome.words.append(&mut view.words);
+        outcome.words.extend(self.derive(&view).words);
+        Ok(outcome)
+    }
+
+    fn feed(&self, installed: &Installed, arguments: &[OsString]) -> Result<Ran, Error> {
+        let log = Log::open(&self.home.places())?;
+        let mut feed = log.as_ref().map(|log| log.feed(Wanted::default())).transpose()?;
+        let mut next = || match &mut feed {
+            Some(feed) => feed.next_piece().map_err(io::Error::other),
+            None => Ok(None),
+        };
+        let script = installed.receipt.script();
+        self.start(&Order { script, arguments, settings: USUAL, is_command: true, strays: 0 }, &mut next)
+    }
+
+    fn land(&self, view: &mut View, outcome: &mut Outcome, batch: Vec<Unstamped>) -> Result<(), Error> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        for event in self.commit(view, batch)? {
+            match event.parse::<Refused>().filter(|_| event.name == Word::EventRefused.name()) {
+                Some(refused) => outcome.words.push(format!("refused {}: {}", refused.name, refused.reason)),
+                None => outcome.text.push_str(&format!("appended seq {} {}\n", event.seq, event.name)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Records a failed run, once for each script and cause.
+    fn bury(
+        &self,
+        view: &mut View,
+        outcome: &mut Outcome,
+        capability: &Capability,
+        ran: &Ran,
+        reason: &str,
+    ) -> Result<(), Error> {
+        outcome.words.push(format!("{capability} failed, and nothing of it was appended: {reason}"));
+        outcome.status = 1;
+        if ran.ending == Ending::Exited(WRONG_USAGE) {
+            outcome.status = 2;
+            return Ok(());
+        }
+        let Some(installed) = installed(view, capability) else { return Ok(()) };
+        let exit = if ran.ending == Ending::Exited(0) { Some("\"output\"".to_owned()) } else { ran.ending.json() };
+        let Some(exit) = exit.and_then(|exit| RawValue::from_string(exit).ok()) else { return Ok(()) };
+        let digest = sha256(installed.receipt.script().as_bytes());
+        let spelled = exit.get().trim_matches('"');
+        if view.state.standing(capability).is_some_and(|standing| standing.has_died_so(&digest, spelled)) {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&ran.stderr);
+        let said = if said.trim().is_empty() { reason } else { &said };
+        let payload = Payload::of(&Died {
+            kind: capability.kind.word(),
+            name: capability.name.as_str(),
+            exit: &exit,
+            stderr: cut_end(said, STDERR_BYTES_MAX),
+            sha256: &digest,
+        });
+        self.commit(view, vec![Unstamped::word(Word::CapabilityDied, Door::Kernel, payload)]).map(drop)
+    }
+
+    /// Waits until no other run of the command is under way.
+    fn lock_command(&self, capability: &Capability) -> Result<Lock, Error> {
+        self.home.make()?;
+        let folder = self.home.own().join("run");
+        self.home.make_folder(&folder)?;
+        let path = folder.join(hex::encode(capability.name.as_str()));
+        let wait = Duration::from_secs(self.caller.script_seconds);
+        Lock::exclusive(&path, wait).map_err(|fault| match fault {
+            LockFault::Busy => Error::Running(capability.clone()),
+            LockFault::Io(fault) => Error::Home(self.home.failed("lock", &path, fault)),
+        })
+    }
+}
+
+/// Reads what a script printed: one undecorated event object a line. A name that a command may not send is refused, and the rest
+/// lands.
+fn emitted(stdout: &[u8]) -> Result<Vec<Unstamped>, String> {
+    let text = std::str::from_utf8(stdout).map_err(|_| "what it printed is not UTF-8".to_owned())?;
+    let mut batch = Vec::new();
+    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let bad = |reason: &str| format!("line {} of what it printed is no event: {reason}", at + 1);
+        let plain = line.trim();
+        if !plain.starts_with('{') || plain.contains('\u{1b}') {
+            return Err(bad("one JSON object {\"name\", \"payload\"} a line, and nothing else"));
+        }
+        let sent = match <[Item; 1]>::try_from(read(plain.as_bytes()).items) {
+            Ok([Item::Draft(sent)]) => sent.draft,
+            Ok([Item::NearMiss(miss)]) => return Err(bad(&miss.reason)),
+            _ => return Err(bad("it needs a `name` of two or more dot-separated segments, and a `payload`")),
+        };
+        batch.push(match admit(sent.name.as_str(), &sent.payload, Sender::Command) {
+            Err(reason) => Unstamped::refused(&Refused::new(sent.name.as_str(), reason, sent.payload.get())),
+            Ok(word) => Unstamped {
+                name: word.map_or_else(|| sent.name.as_str().to_owned(), |word| word.name().to_owned()).into(),
+                payload: sent.payload,
+                door: Door::Cli,
+            },
+        });
+    }
+    Ok(batch)
+}
