@@ -27,10 +27,11 @@ const GUIDE: &str = "\
 This directory is a home of `self`: one append-only log, `events.jsonl`, and what is rebuilt from it. What is not in the log did \
 not happen.
 
-- **Say who you are**: set `SELF_CALLER`. Without it your entries bear no name, and nobody can weigh or ask after what you said.
-- **Read** what stands here before you write: this brief (`self show brief`), then the log itself, one JSON object a line, with \
-`grep` or `jq`. Never read by running a command: what it prints is logged.
-- **Write** through the pipe, `echo '{\"name\":\"note.added\",\"payload\":{\"text\":\"…\"}}' | self hear`: one event a line, kept for good.
+- **Say who you are**: set `SELF_CALLER`, and `SELF_MIND_ID` if you write scripts. Without them your entries bear no name, and nobody \
+can weigh or ask after what you said.
+- **Read** through projections, `self show <name>`; the log itself is one JSON object a line, for `grep` and `jq`. Never read by running \
+a command: what it prints is logged.
+- **Write** through commands, `self run <name> [args…]`; where none fits, send one event a line to `self hear`.
 - **Extend**: declare a command or a page that is missing; the next mind is asked for its script.
 - **Summarise** when a thread has served: one event that says what it came to.
 - **The loop**: `echo \"…\" | self | <mind> | self`. A first `self` makes a prompt, a mind answers, the second records the answer. \

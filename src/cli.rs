@@ -34,12 +34,14 @@ The loop:
   self < /dev/null | claude -p | self            let a mind do what waits
   self quiet                                     ask whether anything waits
 
-Bare self reads stdin: events are heard; prose is the reply if this pipeline has an open prompt, else a question;
-nothing is a request for work. At a terminal it says where you are.
+Bare self reads stdin: events are heard; prose is the reply if this pipeline has an open prompt,
+else a question; nothing is a request for work. At a terminal it says where you are.
 
 Environment:
   SELF_HOME      the home directory; else the current one
   SELF_CALLER    who speaks: kept with every event, never believed
+  SELF_MIND_ID   which model writes: sealed in the receipts of its scripts
+  SELF_SCRIPT_SECONDS  how long a script may run, 1 to 3600 (10)
   NO_COLOR       no colour, ever
 
 Exit status: 0 done, 1 failed or not there, 2 usage, 65 refused input of which nothing was recorded,

@@ -28,7 +28,9 @@ A script is one file in any language, its first line a shebang, using only that 
 - A command gets its arguments as argv and the log as JSON lines on stdin, and prints one `{\"name\":…,\"payload\":…}` object a line. \
 If it exits other than 0, or prints anything else, none of its events is kept; exit 2 means wrong usage.
 - A projector gets the events it consumes as JSON lines on stdin and prints bare semantic HTML, every printed text escaped, without \
-style, script or anything from outside. The same events give the same bytes: it reads no clock, no environment, no random order.
+style, script or anything from outside: text elements, tables, lists, details, class names, inline SVG shapes, forms whose action is \
+`/run/<command>`. Comments, `data-*`, `target`, `xmlns` and a head are refused. The same events give the same bytes: it reads no clock, \
+time zone, locale, environment, path, process id or random order. It is run twice to see that.
 - `needs` says what a command touches beyond its input: `read:<path>`, `write:<path>`, `read:args`, `net`. A projector has none.
 ";
 

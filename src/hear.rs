@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::capability::{Capability, CapabilityName, Declaration, Kind};
 use crate::event::{Draft, EventName};
-use crate::interpreter::mended;
 use crate::payload::Payload;
 use crate::quotation::cut;
 use crate::receipt::sha256;
@@ -250,11 +249,20 @@ pub fn examine(state: &State, attempt: Attempt) -> Result<Trial, Rejected> {
         (bytes, _) if bytes > SCRIPT_BYTES_MAX => format!("the script is {bytes} bytes; the limit is {SCRIPT_BYTES_MAX}"),
         (_, None) => format!("`{capability}` is not declared here; declare it first"),
         (_, Some(declared)) => {
-            let script = String::from_utf8(mended(script.script.as_bytes())).unwrap_or(script.script);
+            let script = mended(&script.script);
             return Ok(Trial { capability, declaration: declared.declaration.clone(), digest: declared.digest.clone(), script });
         }
     };
     Err(reject(capability.kind.word(), capability.name.as_str(), reason))
+}
+
+/// The script with every CRLF made LF, if its first line ends in CRLF; else as it is.
+#[must_use]
+pub fn mended(script: &str) -> String {
+    match script.split_once('\n') {
+        Some((first, _)) if first.ends_with('\r') => script.replace("\r\n", "\n"),
+        _ => script.to_owned(),
+    }
 }
 
 fn target(state: &State, kind: &str, name: &str) -> Result<Capability, String> {
@@ -383,6 +391,14 @@ mod tests {
             assert_eq!(rejected.sha256, sha256(script.as_bytes()));
         }
         assert_eq!(examined(&["note"], "```self command/note\n```\n").unwrap_err().reason, "the script is empty");
+    }
+
+    #[test]
+    fn s14_a_script_with_crlf_in_its_first_line_is_mended() {
+        assert_eq!(mended("#!/bin/sh\r\na\rb\r\n\r\n"), "#!/bin/sh\na\rb\n\n");
+        for script in ["", "#!/bin/sh", "#!/bin/sh\r", "#!/bin/sh\na\r\n"] {
+            assert_eq!(mended(script), script);
+        }
     }
 
     #[test]

@@ -96,22 +96,6 @@ enum Sought<'a> {
     Name { name: &'a str, behind: Option<Vec<&'a str>> },
 }
 
-/// The script with every CRLF made LF, if its first line ends in CRLF; else as it is.
-#[must_use]
-pub fn mended(script: &[u8]) -> Vec<u8> {
-    let first = memchr::memchr(b'\n', script).map(|end| &script[..end]);
-    if !first.is_some_and(|line| line.ends_with(b"\r")) {
-        return script.to_vec();
-    }
-    let mut mended = Vec::with_capacity(script.len());
-    for (at, &byte) in script.iter().enumerate() {
-        if byte != b'\r' || script.get(at + 1) != Some(&b'\n') {
-            mended.push(byte);
-        }
-    }
-    mended
-}
-
 /// Reads the first line: `#! /bin/sh -eu` asks for `/bin/sh` with the argument `-eu`.
 ///
 /// # Errors
@@ -314,14 +298,6 @@ mod tests {
         check("#!/usr/bin/env -S -i A=b\n", Err(ShebangFault::EnvEmpty));
         check("#!/usr/bin/env python3 -u\n", Err(ShebangFault::EnvWords("python3 -u".into())));
         assert_eq!(shebang(b"#!/bin/\xff\n"), Err(ShebangFault::NotText));
-    }
-
-    #[test]
-    fn s14_a_script_with_crlf_in_its_first_line_is_mended() {
-        assert_eq!(mended(b"#!/bin/sh\r\na\rb\r\n\r\n"), b"#!/bin/sh\na\rb\n\n");
-        for script in ["#!/bin/sh\necho 'a\r\n'\r\n", "#!/bin/sh\r", ""] {
-            assert_eq!(mended(script.as_bytes()), script.as_bytes());
-        }
     }
 
     #[track_caller]

@@ -550,7 +550,7 @@ mod tests {
         ] {
             check(&format!("<{name}>"), &format!("`<{}>` on line 1 is not allowed", flattened(name)));
         }
-        check("<a<script>", "`<a\\x3cscript>` on line 1 is not allowed");
+        check("<a<script>", "`<a<script>` on line 1 is not allowed");
     }
 
     #[test]
@@ -647,7 +647,7 @@ mod tests {
             ("\u{1f}javascript:x", "\\x1fjavascript:x"),
             ("/\n/evil", "/\\x0a/evil"),
             ("&sol;&bsol;evil", "/\\evil"),
-            ("javascript:x<y", "javascript:x\\x3cy"),
+            ("javascript:x<y", "javascript:x<y"),
         ] {
             check(&format!("<a href='{value}'>"), &format!("href `{shown}` on line 1 is not allowed: {LINK_RULE}"));
         }

@@ -78,7 +78,7 @@ impl Kernel {
         outcome.stderr = ran.stderr.clone();
         let emitted = match ran.ending {
             Ending::Exited(0) => emitted(&ran.stdout),
-            ending => Err(ending.to_string()),
+            Ending::Exited(_) | Ending::Signal(_) | Ending::Limit(_) | Ending::Stopped => Err(ran.ending.to_string()),
         };
         match emitted {
             Ok(batch) => self.land(&mut view, &mut outcome, batch)?,

@@ -413,7 +413,7 @@ fn after_five_rejections_a_capability_is_no_longer_work_until_it_is_declared_ane
     home.hear(declaration);
     for n in 1..=5 {
         home.run(["quiet"]).status(1).check();
-        home.hear(&format!("```self command/note\n#!/bin/sh\necho {n}\n```"));
+        home.hear(&format!("```self command/note\n# no shebang {n}\n```"));
     }
     home.run(["quiet"]).check();
     home.run(["ask", "what is open?"]).stdout_has(&["DECLARATION (command \"note\"):"]).check();

@@ -350,12 +350,13 @@ fn a_declaration_without_what_its_row_names_is_refused() {
 }
 
 #[test]
-fn a_script_is_rejected_because_scripts_are_not_installed_yet() {
+fn a_script_without_a_shebang_is_rejected_with_its_excerpt_and_digest() {
     let home = Home::made();
     home.hear(r#"{"name":"command.declared","payload":{"name":"note"}}"#);
     for body in [
-        "```self command/note\n#!/bin/sh\necho hi\n```\n".to_owned(),
-        r##"{"name":"script.authored","payload":{"type":"command","name":"note","script":"#!/bin/sh\necho hi\n"}}"##.to_owned(),
+        "```self command/note\n# no shebang\necho hi\n```\n".to_owned(),
+        r##"{"name":"script.authored","payload":{"type":"command","name":"note","script":"# no shebang\necho hi\n"}}"##
+            .to_owned(),
     ] {
         let next = home.records().len() as u64 + 1;
         home.run(["hear"]).stdin(body).stderr_has(&["command/note"]).check();
@@ -363,9 +364,14 @@ fn a_script_is_rejected_because_scripts_are_not_installed_yet() {
         assert_eq!(new.len(), 1);
         assert_eq!((new[0].name.as_str(), new[0].via.as_deref()), ("script.rejected", Some("kernel")));
         let payload = new[0].payload.get();
-        let sha256 = "sha256\":\"".to_owned() + &hex::encode(<sha2::Sha256 as sha2::Digest>::digest("#!/bin/sh\necho hi\n"));
-        for part in [r#""type":"command""#, r#""name":"note""#, r#""reason":""#, r##""excerpt":"#!/bin/sh\necho hi\n""##, &sha256]
-        {
+        let sha256 = "sha256\":\"".to_owned() + &hex::encode(<sha2::Sha256 as sha2::Digest>::digest("# no shebang\necho hi\n"));
+        for part in [
+            r#""type":"command""#,
+            r#""name":"note""#,
+            r#""reason":"the script has no shebang"#,
+            r##""excerpt":"# no shebang\necho hi\n""##,
+            &sha256,
+        ] {
             assert!(payload.contains(part), "{part} is not in {payload}");
         }
     }
@@ -379,11 +385,9 @@ fn a_script_is_judged_behind_the_declarations_of_its_own_body() {
     let declaration = r#"{"name":"command.declared","payload":{"name":"note"}}"#;
     home.run(["hear"]).stdin(format!("```self command/note\n#!/bin/sh\n```\n{declaration}\n")).stderr_any().check();
     let names: Vec<_> = home.records().into_iter().skip(2).map(|record| record.name).collect();
-    assert_eq!(names, ["command.declared", "script.rejected"]);
-    let rejected = home.payloads("script.rejected").remove(0);
-    assert!(!rejected.contains("not declared"), "{rejected}");
+    assert_eq!(names, ["command.declared", "script.compiled"]);
     home.hear("```self command/other\n#!/bin/sh\n```");
-    let rejected = home.payloads("script.rejected").remove(1);
+    let rejected = home.payloads("script.rejected").remove(0);
     assert!(rejected.contains("not declared"), "{rejected}");
 }
 

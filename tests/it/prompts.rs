@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use self_kernel::append::Disk;
 use self_kernel::brief::{BRIEF_CHARS_MAX, brief};
 use self_kernel::event::Speaker;
+use self_kernel::hearing::Answers;
 use self_kernel::home::Home;
-use self_kernel::kernel::{Answers, Kernel, World};
+use self_kernel::kernel::{Caller, Kernel, World};
 use self_kernel::markup;
 use self_kernel::page;
 use self_kernel::payload::Payload;
@@ -54,7 +55,16 @@ impl Fixed {
             Ok(())
         };
         let world = World { now: || "2026-11-30T10:34:18.5Z".parse().unwrap(), random, disk: Disk::real() };
-        Kernel::new(Home::at(self.folder.path().to_owned()), Speaker::claimed(Some(speaker.to_owned())), world)
+        let caller = Caller {
+            speaker: Speaker::claimed(Some(speaker.to_owned())),
+            mind: None,
+            folder: self.folder.path().to_owned(),
+            path: "/usr/bin:/bin".into(),
+            scratch: std::env::temp_dir(),
+            executable: env!("CARGO_BIN_EXE_self").into(),
+            script_seconds: 10,
+        };
+        Kernel::new(Home::at(self.folder.path().to_owned()), caller, world)
     }
 
     fn hear(&self, body: &str) {
@@ -154,7 +164,7 @@ fn an_ask_shows_conversation_pending_work_and_refusals() {
     home.ask("What is going on today?");
     home.kernel("mind").hear(wire::read(b"All quiet.\n"), Answers::NewestAsk);
     home.hear(DECLARATIONS);
-    home.hear("```self command/note\n#!/bin/sh\necho hi\n```\n{\"name\":\"note.added\",\"payload\":{\"text\":\"x\",}}\n{\"name\":\"log.sealed\"}\n");
+    home.hear("```self command/note\necho hi\n```\n{\"name\":\"note.added\",\"payload\":{\"text\":\"x\",}}\n{\"name\":\"log.sealed\"}\n");
     check("ask-full.md", &home.ask("And now?"));
 }
 
@@ -169,7 +179,7 @@ fn work_asks_for_scripts_first() {
 fn work_then_asks_to_mend_what_was_rejected() {
     let home = Fixed::new();
     for _ in 0..3 {
-        home.hear("```self command/stray\n#!/bin/sh\necho hi\n```\n");
+        home.hear("```self command/stray\necho hi\n```\n");
     }
     check("work-mend.md", &home.work());
     home.hear(r#"{"name":"capability.retired","payload":{"type":"command","name":"stray"}}"#);
@@ -260,7 +270,7 @@ fn the_page_shows_what_is_installed_pending_rejected_and_refused() {
     home.hear(r#"{"name":"projector.declared","payload":{"name":"recent/all","last":200}}"#);
     home.install_all("opus <1>");
     home.hear(r#"{"name":"command.declared","payload":{"name":"note","description":"Keep a note, dated.","params":{"day":"date","text":"string"}}}"#);
-    home.hear("```self command/note\n#!/bin/sh\necho hi\n```\n```self command/stray\nhi\n```\n{\"name\":\"log.sealed\"}\n");
+    home.hear("```self command/note\necho hi\n```\n```self command/stray\nhi\n```\n{\"name\":\"log.sealed\"}\n");
     check("kernel-full.html", &home.page());
 }
 

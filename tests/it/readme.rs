@@ -4,6 +4,7 @@
 //! `sh no-run` is left out; there are few, and each needs something that a test has not: an agent, cargo, a clone, a browser.
 
 use std::fs;
+use std::path::Path;
 
 use crate::home::Home;
 
@@ -36,6 +37,9 @@ fn every_readme_command_works() {
     assert!(!run.is_empty(), "README.md shows no command that can be tried");
     for (line, _, body) in run {
         let home = Home::new();
+        for folder in ["lessons", "examples"] {
+            std::os::unix::fs::symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), home.join(folder)).unwrap();
+        }
         let ended = home.sh(&format!("set -e\n{body}")).end();
         assert_eq!(
             ended.status,

@@ -16,7 +16,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use self_kernel::interpreter::{mended, resolve, shebang};
+use self_kernel::hear::mended;
+use self_kernel::interpreter::{resolve, shebang};
 use self_kernel::script::{ERROR_BYTES_KEPT, Ending, FILE_BYTES_MAX, Limit, Limits, Ran, Run, ScriptError, run};
 use tempfile::TempDir;
 
@@ -185,15 +186,22 @@ fn s5_a_stopped_script_ends_at_the_time_limit() {
     ends_at(&Script::sh("kill -STOP $$").within(NEAR), Limit::Time(NEAR));
 }
 
+/// Doubles ten times and then sleeps: a bomb that ends by itself, should the limit not hold.
+const BOMB: &str = "f() { [ $1 -gt 0 ] && { f $(($1 - 1)) & f $(($1 - 1)) & }; exec sleep 20; }\n";
+
+fn bomb(last: &str) -> Script {
+    Script::sh(&format!("{BOMB}{last}")).limits(|limits| limits.processes = 64)
+}
+
 #[test]
 fn s5_a_fork_bomb_ends_at_the_process_limit() {
-    let script = Script::sh("f() { f | f & }\nf\nsleep 60").limits(|limits| limits.processes = 64);
+    let script = bomb("f 10");
     ends_at(&script, Limit::Processes(64));
 }
 
 #[test]
 fn s5_a_fork_bomb_that_leaves_its_script_is_dead_too() {
-    let ending = Script::sh("f() { f | f & }\nf").limits(|limits| limits.processes = 64).run().ending;
+    let ending = bomb("f 10 &").run().ending;
     assert!(matches!(ending, Ending::Exited(0) | Ending::Limit(Limit::Processes(64))), "{ending:?}");
 }
 
@@ -361,7 +369,7 @@ fn an_input_that_cannot_be_read_ends_the_run() {
 
 #[test]
 fn s14_a_script_with_crlf_runs_once_mended() {
-    assert_eq!(Script::new(mended(b"#!/bin/sh -eu\r\necho ok\r\n")).prints(), "ok\n");
+    assert_eq!(Script::new(mended("#!/bin/sh -eu\r\necho ok\r\n").into_bytes()).prints(), "ok\n");
 }
 
 #[test]
@@ -505,7 +513,7 @@ fn s16_a_runner_that_is_killed_takes_its_script_with_it() {
 fn s5_a_fork_bomb_of_an_ordinary_user_ends_at_the_process_limit() {
     const TEST: &str = "s5_a_fork_bomb_of_an_ordinary_user_ends_at_the_process_limit";
     if std::env::var_os(ROLE).is_some() {
-        let script = Script::sh("f() { f | f & }\nf\nsleep 60").limits(|limits| limits.processes = 64);
+        let script = bomb("f 10");
         let ending = script.run().ending;
         let bound = Script::sh("ulimit -u 2>/dev/null || ulimit -p").limits(|limits| limits.processes = 64).prints();
         return fs::write(std::env::temp_dir().join("ending"), format!("{ending:?} {bound}")).unwrap();
