@@ -145,6 +145,19 @@ impl Need {
     }
 }
 
+impl Need {
+    /// What it lets a command do, in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Need::Read(path) => format!("read {path}"),
+            Need::Write(path) => format!("write {path}"),
+            Need::ReadArgs => "read the files named in its arguments".to_owned(),
+            Need::Net => "use the network".to_owned(),
+        }
+    }
+}
+
 impl fmt::Display for Need {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -196,7 +196,8 @@ fn record_reply(text: &str, answered: Answered) -> Entry {
 }
 
 /// A vocabulary name is stored in the vocabulary's spelling.
-fn spelled(word: Option<Word>, name: EventName) -> EventName {
+#[must_use]
+pub fn spelled(word: Option<Word>, name: EventName) -> EventName {
     word.and_then(|word| EventName::new(word.name())).unwrap_or(name)
 }
 

@@ -2,12 +2,12 @@
 //!
 //! Events land as one batch, then what became of scripts as another. The invariant: whatever fails, the reply is returned.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use crate::capability::Need;
 use crate::event::{Door, Event};
 use crate::hear::{Answered, Entry, Hearing, Refused, Rejected, judge};
-use crate::kernel::{Error, Kernel, Unstamped};
+use crate::kernel::{Error, Kernel, Unstamped, View};
 use crate::log::{BATCH_BYTES_MAX, Log, LogError};
 use crate::receipt::Receipt;
 use crate::vocabulary::Word;
@@ -92,7 +92,7 @@ impl Kernel {
             return Err(LogError::BatchTooLarge { bytes }.into());
         }
         if !entries.is_empty() {
-            let landed = self.commit(&mut view, entries.into_iter().map(unstamped).collect());
+            let landed = self.commit(&mut view, entries.into_iter().map(|entry| self.entered(entry)).collect());
             heard.words.append(&mut view.words);
             report(heard, &landed?);
         }
@@ -104,7 +104,7 @@ impl Kernel {
         } else if !attempts.is_empty() {
             let landed = self.install(&mut view, attempts);
             heard.words.append(&mut view.words);
-            report_scripts(heard, &landed?);
+            report_scripts(heard, &view, &landed?);
         }
         heard.words.extend(self.derive(&view).words);
         let pending: Vec<_> = view.state.pending().iter().map(|(capability, _)| capability.to_string()).collect();
@@ -112,6 +112,13 @@ impl Kernel {
             heard.words.push(format!("pending: {}; to have it authored: self | <mind> | self", pending.join(", ")));
         }
         Ok(())
+    }
+
+    fn entered(&self, entry: Entry) -> Unstamped {
+        match entry {
+            Entry::Draft(draft) => self.taken(draft, Door::Pipe),
+            Entry::Refused(refused) => Unstamped::refused(&refused),
+        }
     }
 
     /// The reply that an answer holds, for one that is passed on and not heard.
@@ -140,22 +147,21 @@ fn report(heard: &mut Heard, landed: &[Event<'static>]) {
 }
 
 /// Says which scripts are in force now, what they may touch, and which were rejected.
-fn report_scripts(heard: &mut Heard, landed: &[Event<'static>]) {
+fn report_scripts(heard: &mut Heard, view: &View, landed: &[Event<'static>]) {
     for event in landed {
         if let Some(receipt) = event.parse::<Receipt>().filter(|_| event.name == Word::ScriptCompiled.name()) {
             heard.words.push(format!("installed {}/{}: seq {}", receipt.kind, receipt.name, event.seq));
+            let mut now = view.state.capabilities().filter_map(|(of, standing)| Some((of, standing.installed()?)));
+            if let Some((capability, installed)) = now.find(|(_, installed)| installed.seq == event.seq) {
+                let needs = installed.declaration.iter().flat_map(|declared| &declared.declaration.needs);
+                let may: Vec<_> = needs.map(Need::words).collect();
+                if !may.is_empty() {
+                    heard.words.push(format!("{capability} may now {}", may.join(", ")));
+                }
+            }
         } else if let Some(rejected) = event.parse::<Rejected>() {
             heard.words.push(format!("rejected {}/{}: {}", rejected.kind, rejected.name, rejected.reason));
             heard.objected = true;
         }
-    }
-}
-
-fn unstamped(entry: Entry) -> Unstamped {
-    match entry {
-        Entry::Draft(draft) => {
-            Unstamped { name: Cow::Owned(draft.name.as_str().to_owned()), payload: draft.payload, door: Door::Pipe }
-        }
-        Entry::Refused(refused) => Unstamped::refused(&refused),
     }
 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 use crate::append::sync_folder;
+use crate::capability::Need;
 use crate::log::Places;
 use crate::receipt::{SECRET_BYTES, Secret, SecretFault};
 
@@ -80,6 +81,16 @@ impl HomeError {
     }
 }
 
+/// A path with its links resolved, as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    for above in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (above.canonicalize(), path.strip_prefix(above)) {
+            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        }
+    }
+    path.to_owned()
+}
+
 /// A path as one word of a shell line.
 fn shell_word(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', "'\\''"))
@@ -123,6 +134,33 @@ impl Home {
 
     fn key_path(&self) -> PathBuf {
         self.root.join(".secret")
+    }
+
+    /// Why a need may not be granted in this home: its path, links resolved, would carry the key or let the log be written.
+    /// `user` is what `~` stands for, `state` the folder that remembers how long the log has been.
+    #[must_use]
+    pub fn forbids(&self, need: &Need, user: &Path, state: &Path) -> Option<String> {
+        let (path, writes) = match need {
+            Need::Read(path) => (path, false),
+            Need::Write(path) => (path, true),
+            Need::ReadArgs | Need::Net => return None,
+        };
+        let path = match path.strip_prefix("~/") {
+            Some(rest) => resolved(&user.join(rest)),
+            None => resolved(Path::new(path)),
+        };
+        let root = resolved(&self.root);
+        let lies_in = |folder: &Path| path.starts_with(folder);
+        let why = if root.starts_with(&path) {
+            "it contains this home"
+        } else if writes && (lies_in(&root) || lies_in(&resolved(&state.join("self")))) {
+            "it lies in this home, or where the log's length is remembered"
+        } else if lies_in(&root.join(".secret")) || lies_in(&root.join(".self")) {
+            "it is the key, or the kernel's own folder"
+        } else {
+            return None;
+        };
+        Some(format!("`{need}` is not granted: {why}"))
     }
 
     /// Makes the directory and `.self/` if they are missing.
@@ -260,6 +298,26 @@ mod tests {
             .unwrap();
         let fault = home.secret().unwrap_err();
         assert!(!format!("{fault} {fault:?} {:?}", fault.hint()).contains("5ec2e7"));
+    }
+
+    #[test]
+    fn s11_a_need_that_would_carry_the_key_or_write_the_log_is_forbidden() {
+        let (folder, home) = home();
+        let root = home.root().to_owned();
+        let above = root.parent().unwrap().to_owned();
+        std::os::unix::fs::symlink(&root, folder.path().join("link")).unwrap();
+        let forbidden = |need: &str| home.forbids(&Need::read(need).unwrap(), &root, Path::new("/state"));
+        let path = |tail: &str| format!("{}{tail}", root.display());
+        for need in ["", "/", "/.secret", "/.self", "/.self/turns", "/link", "/link/.secret"] {
+            assert!(forbidden(&format!("read:{}", path(need))).is_some(), "read {need:?}");
+        }
+        assert!(forbidden(&format!("read:{}", above.display())).is_some() && forbidden("read:/").is_some());
+        for need in ["read:/usr", &format!("read:{}", path("/notes")), "read:~/notes", "net", "read:args", "write:/elsewhere"] {
+            assert_eq!(forbidden(need), None, "{need}");
+        }
+        for need in [&format!("write:{}", path("/notes")), "write:~/new/folder", "write:/state/self/heads", "write:/"] {
+            assert!(forbidden(need).is_some(), "{need}");
+        }
     }
 
     #[test]

@@ -13,8 +13,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::append::{Disk, Torn, Writer};
-use crate::capability::Capability;
-use crate::event::{Door, Event, Speaker};
+use crate::capability::{Capability, Declaration};
+use crate::event::{Door, Draft, Event, Speaker};
 use crate::hear::Refused;
 use crate::home::{Home, HomeError};
 use crate::interpreter::{InterpreterFault, ShebangFault};
@@ -71,6 +71,10 @@ pub struct Caller {
     pub executable: PathBuf,
     /// How long a script may run, in seconds.
     pub script_seconds: u64,
+    /// What `~` stands for.
+    pub user: PathBuf,
+    /// Where programs keep their state.
+    pub state: PathBuf,
 }
 
 impl Caller {
@@ -440,6 +444,17 @@ impl Kernel {
             events.push(event);
         }
         Ok((events, bytes))
+    }
+
+    /// What a draft becomes: itself, or a refusal if it declares a need that this home cannot grant.
+    pub(crate) fn taken(&self, draft: Draft, door: Door<'static>) -> Unstamped {
+        let kind = Word::of(draft.name.as_str()).and_then(Word::declares);
+        let declared = kind.and_then(|kind| Declaration::read(kind, draft.payload.as_ref()).ok());
+        let needs = declared.map(|declared| declared.needs).unwrap_or_default();
+        match needs.iter().find_map(|need| self.home.forbids(need, &self.caller.user, &self.caller.state)) {
+            Some(reason) => Unstamped::refused(&Refused::new(draft.name.as_str(), reason, draft.payload.get())),
+            None => Unstamped { name: Cow::Owned(draft.name.as_str().to_owned()), payload: draft.payload, door },
+        }
     }
 
     pub(crate) fn random<const N: usize>(&self) -> Result<[u8; N], Error> {

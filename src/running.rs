@@ -11,8 +11,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::capability::{Capability, CapabilityName, Kind};
-use crate::event::Door;
-use crate::hear::Refused;
+use crate::event::{Door, Draft};
+use crate::hear::{Refused, spelled};
 use crate::kernel::{Error, Kernel, Unstamped, View};
 use crate::lock::{Lock, LockFault};
 use crate::log::{Log, Wanted};
@@ -81,7 +81,13 @@ impl Kernel {
             Ending::Exited(_) | Ending::Signal(_) | Ending::Limit(_) | Ending::Stopped => Err(ran.ending.to_string()),
         };
         match emitted {
-            Ok(batch) => self.land(&mut view, &mut outcome, batch)?,
+            Ok(emitted) => {
+                let enter = |emitted| match emitted {
+                    Ok(draft) => self.taken(draft, Door::Cli),
+                    Err(refused) => Unstamped::refused(&refused),
+                };
+                self.land(&mut view, &mut outcome, emitted.into_iter().map(enter).collect())?;
+            }
             Err(reason) => self.bury(&mut view, &mut outcome, &capability, &ran, &reason)?,
         }
         outcome.words.append(&mut view.words);
@@ -164,7 +170,7 @@ impl Kernel {
 
 /// Reads what a script printed: one undecorated event object a line. A name that a command may not send is refused, and the rest
 /// lands.
-fn emitted(stdout: &[u8]) -> Result<Vec<Unstamped>, String> {
+fn emitted(stdout: &[u8]) -> Result<Vec<Result<Draft, Refused>>, String> {
     let text = std::str::from_utf8(stdout).map_err(|_| "what it printed is not UTF-8".to_owned())?;
     let mut batch = Vec::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -179,12 +185,8 @@ fn emitted(stdout: &[u8]) -> Result<Vec<Unstamped>, String> {
             _ => return Err(bad("it needs a `name` of two or more dot-separated segments, and a `payload`")),
         };
         batch.push(match admit(sent.name.as_str(), &sent.payload, Sender::Command) {
-            Err(reason) => Unstamped::refused(&Refused::new(sent.name.as_str(), reason, sent.payload.get())),
-            Ok(word) => Unstamped {
-                name: word.map_or_else(|| sent.name.as_str().to_owned(), |word| word.name().to_owned()).into(),
-                payload: sent.payload,
-                door: Door::Cli,
-            },
+            Err(reason) => Err(Refused::new(sent.name.as_str(), reason, sent.payload.get())),
+            Ok(word) => Ok(Draft { name: spelled(word, sent.name), ..sent }),
         });
     }
     Ok(batch)

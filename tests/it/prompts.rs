@@ -63,6 +63,8 @@ impl Fixed {
             scratch: std::env::temp_dir(),
             executable: env!("CARGO_BIN_EXE_self").into(),
             script_seconds: 10,
+            user: "/home/of/ada".into(),
+            state: "/home/of/ada/.local/state".into(),
         };
         Kernel::new(Home::at(self.folder.path().to_owned()), caller, world)
     }
