@@ -44,6 +44,7 @@ impl Kernel {
         let mut tried: Vec<_> = attempts.into_iter().map(|attempt| examine(&view.state, attempt)).collect();
         self.find_interpreters(&mut tried);
         self.try_pages(&view.state, &mut tried)?;
+        self.make_key(view)?;
         let secret = self.home.secret()?;
         let author = self.caller.author();
         self.commit_with(view, |view, first| {

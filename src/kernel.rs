@@ -375,14 +375,7 @@ impl Kernel {
         view: &mut View,
         ask: impl FnOnce(&View, u64) -> Vec<Unstamped>,
     ) -> Result<Vec<Event<'static>>, Error> {
-        self.home.make()?;
-        if view.key == Key::Missing && !view.state.is_signed() {
-            let tag = hex::encode(self.random::<16>()?);
-            if let Some(secret) = self.home.make_secret(self.random::<SECRET_BYTES>()?, &tag)? {
-                view.key = Key::Here;
-                view.state.trust(secret);
-            }
-        }
+        self.make_key(view)?;
         let writer = Writer::open(&self.home.places(), self.world.disk)?;
         view.take_in(writer.log())?;
         if writer.rival() {
@@ -409,6 +402,19 @@ impl Kernel {
             view.position.highest = event.seq;
         }
         Ok(events.split_off(own))
+    }
+
+    /// Makes the home if it is none, and its key if none was ever used.
+    pub(crate) fn make_key(&self, view: &mut View) -> Result<(), Error> {
+        self.home.make()?;
+        if view.key == Key::Missing && !view.state.is_signed() {
+            let tag = hex::encode(self.random::<16>()?);
+            if let Some(secret) = self.home.make_secret(self.random::<SECRET_BYTES>()?, &tag)? {
+                view.key = Key::Here;
+                view.state.trust(secret);
+            }
+        }
+        Ok(())
     }
 
     /// Gives numbers, ids, moment, door and speaker. A record over the limit becomes a refusal.
