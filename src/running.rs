@@ -62,13 +62,10 @@ impl Kernel {
         let view = self.look()?;
         let name = CapabilityName::inherited(name).ok_or_else(|| Error::NoCommand(name.to_owned()))?;
         let capability = Capability { kind: Kind::Command, name };
+        in_force(&view, &capability)?;
         let _lock = self.lock_command(&capability)?;
-        let mut view = if view.state.standing(&capability).is_some() { self.look()? } else { view };
-        let installed = match view.state.standing(&capability) {
-            None => return Err(Error::NoCommand(capability.name.as_str().to_owned())),
-            Some(standing) if standing.is_unproven() => return Err(Error::Unproven(capability)),
-            Some(standing) => standing.installed().cloned().ok_or(Error::NoScript(capability.clone()))?,
-        };
+        let mut view = self.look()?;
+        let installed = in_force(&view, &capability)?;
         if let Some(altered) = self.altered(&view, &capability) {
             return Err(Error::Altered(altered));
         }
@@ -165,6 +162,15 @@ impl Kernel {
             LockFault::Busy => Error::Running(capability.clone()),
             LockFault::Io(fault) => Error::Home(self.home.failed("lock", &path, fault)),
         })
+    }
+}
+
+/// The script of a command that may be run.
+fn in_force(view: &View, capability: &Capability) -> Result<Installed, Error> {
+    match view.state.standing(capability) {
+        None => Err(Error::NoCommand(capability.name.as_str().to_owned())),
+        Some(standing) if standing.is_unproven() => Err(Error::Unproven(capability.clone())),
+        Some(standing) => standing.installed().cloned().ok_or(Error::NoScript(capability.clone())),
     }
 }
 
