@@ -112,7 +112,7 @@ impl<'h> Shelf<'h> {
                 fs::remove_file(&target).map_err(failed("remove", &target))?;
                 None
             }
-            Ok(_) => Some(self.set_aside(path, moment)?),
+            Ok(_) => Some(self.set_aside(Path::new(path), moment)?),
         };
         self.prune(&target);
         self.save(&records)?;
@@ -133,7 +133,7 @@ impl<'h> Shelf<'h> {
         }
         let wanted: BTreeMap<&str, &[u8]> = books.iter().map(|book| (book.path.as_str(), book.bytes.as_slice())).collect();
         let mut moved = Vec::new();
-        for path in self.strangers(&wanted, &records) {
+        for path in self.strangers(&wanted, &records)? {
             moved.push(self.set_aside(&path, moment)?);
         }
         for folder in FOLDERS {
@@ -150,22 +150,24 @@ impl<'h> Shelf<'h> {
         Ok(moved)
     }
 
-    /// The files in both folders that this kernel did not write: neither recorded as they are nor equal to what is wanted.
-    fn strangers(&self, wanted: &BTreeMap<&str, &[u8]>, records: &Records) -> Vec<String> {
+    /// The files in both folders that this kernel did not write: neither recorded as they are nor equal to what is wanted. A link in
+    /// a folder's place is such a file itself; what it leads to is nobody's business here.
+    fn strangers(&self, wanted: &BTreeMap<&str, &[u8]>, records: &Records) -> Result<Vec<PathBuf>, ShelfError> {
         let mut strangers = Vec::new();
-        for folder in FOLDERS {
-            let top = self.root.join(folder);
-            for entry in WalkDir::new(&top).sort_by_file_name().into_iter().flatten().filter(|entry| !entry.file_type().is_dir())
-            {
-                let Some(path) = entry.path().strip_prefix(self.root).ok().and_then(Path::to_str) else { continue };
-                let ours = records.get(path).is_some_and(|written| self.is_intact(path, written));
-                let equal = || self.read(path).is_some_and(|bytes| wanted.get(path) == Some(&&*bytes));
-                if !ours && !equal() {
+        let is_ours = |path: &str| {
+            let recorded = records.get(path).is_some_and(|written| self.is_intact(path, written));
+            recorded || self.read(path).is_some_and(|bytes| wanted.get(path) == Some(&&*bytes))
+        };
+        for top in FOLDERS.map(|folder| self.root.join(folder)).into_iter().filter(|top| fs::symlink_metadata(top).is_ok()) {
+            for entry in WalkDir::new(&top).follow_root_links(false).sort_by_file_name() {
+                let entry = entry.map_err(|fault| failed("read", &top)(fault.into()))?;
+                let path = entry.path().strip_prefix(self.root).unwrap_or(entry.path());
+                if !entry.file_type().is_dir() && !path.to_str().is_some_and(is_ours) {
                     strangers.push(path.to_owned());
                 }
             }
         }
-        strangers
+        Ok(strangers)
     }
 
     /// Moves what stands in a new file's way aside: the file of that name, or a file where a folder has to be.
@@ -184,10 +186,10 @@ impl<'h> Shelf<'h> {
                 Ok(_) => break,
             }
         }
-        self.set_aside(&path.to_string_lossy(), moment).map(Some)
+        self.set_aside(path, moment).map(Some)
     }
 
-    fn set_aside(&self, path: &str, moment: &str) -> Result<PathBuf, ShelfError> {
+    fn set_aside(&self, path: &Path, moment: &str) -> Result<PathBuf, ShelfError> {
         let from = self.root.join(path);
         let mut to = self.own.join("aside").join(moment).join(path);
         let mut n = 1;
@@ -233,6 +235,7 @@ impl<'h> Shelf<'h> {
     }
 
     fn lock(&self) -> Result<Lock, ShelfError> {
+        self.make_folder(&self.own)?;
         let path = self.own.join("pages.lock");
         Lock::exclusive(&path, WRITER_WAITS).map_err(|fault| match fault {
             LockFault::Busy => failed("lock", &path)(io::ErrorKind::WouldBlock.into()),
