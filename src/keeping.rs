@@ -47,6 +47,12 @@ struct Intent {
     intent: String,
 }
 
+#[derive(Serialize)]
+struct Learned<'a> {
+    lesson: &'a str,
+    events: u64,
+}
+
 impl Kernel {
     /// Takes a capability, `command/<name>` or `projector/<name>`, off the surface.
     pub fn retire(&self, target: &str) -> Result<Kept, Error> {
@@ -127,8 +133,8 @@ impl Kernel {
             Some(seq) => seq,
             None => {
                 let told = Unstamped::word(Word::IntentDeclared, Door::Cli, Payload::of(&intent));
-                let lesson = serde_json::json!({ "lesson": intent.name, "events": 0 });
-                let learned = Unstamped::word(Word::LessonLearned, Door::Kernel, Payload::of(&lesson));
+                let lesson = Payload::of(&Learned { lesson: &intent.name, events: 0 });
+                let learned = Unstamped::word(Word::LessonLearned, Door::Kernel, lesson);
                 self.commit(&mut view, vec![told, learned])?.first().map_or(0, |event| event.seq)
             }
         };
