@@ -252,9 +252,10 @@ fn a_failing_page_keeps_its_old_bytes_and_stops_no_other() {
 fn a_kill_between_append_and_render_is_healed_by_the_next_command() {
     let home = with_count();
     home.hear(&(command("x") + &fence("command/x", "#!/bin/sh\n")));
-    let heals: [&dyn Fn(); 3] = [&|| home.hear(r#"{"name":"n.n"}"#), &|| drop(home.run(["run", "x"]).check()), &|| {
-        drop(home.run(["show", "count"]).stdout_any().check())
-    }];
+    let heals: [&dyn Fn(); 3] =
+        [&|| home.hear(r#"{"name":"n.n"}"#), &|| drop(home.run(["run", "x"]).stderr_any().check()), &|| {
+            drop(home.run(["show", "count"]).stdout_any().check())
+        }];
     for (at, heal) in heals.into_iter().enumerate() {
         // The event landed, and nothing was rendered.
         let seq = home.records().len() as u64 + 1;
