@@ -21,6 +21,9 @@ const BEYOND_STAGE: usize = 3;
 /// How many descriptors of one process are looked at.
 const DESCRIPTORS_MAX: usize = 256;
 
+/// Shells whose background ignores SIGINT where there is no job control.
+const POSIX_SHELLS: [&str; 11] = ["sh", "ash", "bash", "busybox", "dash", "ksh", "mksh", "oksh", "posh", "yash", "zsh"];
+
 const SIGINT: u32 = 2;
 
 /// Never part of a walk.
@@ -86,6 +89,7 @@ impl Here {
         for _ in 0..ANCESTORS_MAX {
             if find(table, pid).is_none() {
                 let Some(mut process) = Stat::of(pid).map(|stat| self.read(pid, &stat)) else { return };
+                process.is_posix_shell = child.is_some() && is_posix_shell(pid);
                 if let Some(forker) = child.and_then(|child| self.forker(&process, child)) {
                     (process.busy, process.ticks) = (forker.busy, forker.ticks);
                 }
@@ -134,7 +138,19 @@ impl Here {
         let Stat { busy, parent, group, ticks, threads, ignores_interrupts } = *stat;
         let exe = executable(pid);
         let prompts = exe.is_some() && exe == self.exe && may_prompt(&read(&format!("/proc/{pid}/cmdline")).unwrap_or_default());
-        Process { pid, parent, group, busy, ticks, ignores_interrupts, threads, exe, prompts, ends: ends(pid) }
+        Process {
+            pid,
+            parent,
+            group,
+            busy,
+            ticks,
+            ignores_interrupts,
+            is_posix_shell: false,
+            threads,
+            exe,
+            prompts,
+            ends: ends(pid),
+        }
     }
 }
 
@@ -223,6 +239,17 @@ fn executable(pid: u32) -> Option<Executable> {
     Some((exe.dev(), exe.ino()))
 }
 
+fn is_posix_shell(pid: u32) -> bool {
+    let exe = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    names_posix_shell(exe.file_name().and_then(|name| name.to_str()).unwrap_or_default())
+}
+
+/// Whether an executable of this name, with or without a version behind it, is a shell that keeps to POSIX.
+fn names_posix_shell(name: &str) -> bool {
+    let is_version = |letter: char| letter.is_ascii_digit() || letter == '.' || letter == '-';
+    POSIX_SHELLS.contains(&name.trim_end_matches(is_version))
+}
+
 fn pipe_of(pid: u32, fd: &str) -> Option<Pipe> {
     let target = fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?;
     target.to_str()?.strip_prefix("pipe:[")?.strip_suffix(']')?.parse().ok()
@@ -307,6 +334,16 @@ mod tests {
         assert_eq!(Stat::parse(text), Some(expect));
         assert_eq!(Stat::parse("7 (a) R 3"), None);
         assert_eq!(Stat::parse(""), None);
+    }
+
+    #[test]
+    fn a_posix_shell_is_known_by_its_name() {
+        for name in ["sh", "bash", "zsh", "zsh-5.9", "zsh5", "bash-5.2.15", "ksh93", "busybox"] {
+            assert!(names_posix_shell(name), "{name}");
+        }
+        for name in ["", "fish", "python3.11", "node", "make", "5", "bash-completion"] {
+            assert!(!names_posix_shell(name), "{name}");
+        }
     }
 
     #[test]

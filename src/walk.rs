@@ -43,6 +43,8 @@ pub(crate) struct Process {
     pub(crate) ticks: u64,
     /// Ignores SIGINT: a shell without job control lets its background do so.
     pub(crate) ignores_interrupts: bool,
+    /// An ancestor that is a POSIX shell.
+    pub(crate) is_posix_shell: bool,
     /// How many threads it has.
     pub(crate) threads: u32,
     /// What it runs; `None` where that cannot be told.
@@ -203,13 +205,15 @@ fn joined(table: &[Process], me: u32, pipes: &mut Vec<Pipe>, side: Side) {
 }
 
 /// Whether two stages are of one pipeline for sure, though no pipe joins them any more: they are children of one shell, and
-/// either have a process group that is not the shell's (a job), or are in its foreground. A shell without job control has one
-/// foreground pipeline at a time, and lets those in its background ignore SIGINT (POSIX, Shell Command Language 2.11).
+/// either have a process group that is not the shell's (a job), or are in its foreground. A POSIX shell without job control has
+/// one foreground pipeline at a time, and lets those in its background ignore SIGINT (Shell Command Language 2.11); fish does
+/// not, nor do programs that start pipelines of their own.
 fn one_pipeline(table: &[Process], above: &Process, below: &Process) -> bool {
     let Some(shell) = find(table, above.parent) else { return false };
-    let siblings = below.parent == shell.pid || below.pid == shell.pid;
+    let became_below = below.pid == shell.pid;
+    let siblings = below.parent == shell.pid || became_below;
     let is_job = above.group != shell.group;
-    let in_foreground = !above.ignores_interrupts && !below.ignores_interrupts && shell.threads == 1;
+    let in_foreground = !above.ignores_interrupts && !below.ignores_interrupts && (shell.is_posix_shell || became_below);
     siblings && above.group == below.group && (is_job || in_foreground)
 }
 
@@ -369,7 +373,7 @@ mod tests {
 
     /// A shell under `init`, not a link itself.
     fn shell() -> Process {
-        process(SHELL, 1).unformed()
+        Process { is_posix_shell: true, ..process(SHELL, 1).unformed() }
     }
 
     #[track_caller]
@@ -504,7 +508,7 @@ mod tests {
         check_dead(&shell(), &job(&prompt, 100), &job(&ear, 100), true);
         check_dead(&shell(), &job(&background(&prompt), 100), &job(&background(&ear), 100), true);
         check_dead(&shell(), &job(&prompt, 100), &job(&ear, 102), false);
-        check_dead(&Process { threads: 8, ..shell() }, &prompt, &ear, false);
+        check_dead(&process(SHELL, 1), &prompt, &ear, false);
         check_dead(&shell(), &Process { parent: 77, ..prompt.clone() }, &ear, false);
     }
 

@@ -127,6 +127,13 @@ const SHAPES: &[Shape] = &[
     shape("| cat", r#"echo "question $ID" | self | mind | self | cat"#, r#"echo "question $ID" | self | mind | self | cat"#),
     shape("mind reads not", r#"echo "question $ID" | self | blurt | self"#, ""),
     Shape {
+        name: "asks beside lost ones",
+        posix: r#"for n in a b c; do self ask "question $ID.$n" | true & cat "$HOME/q$n" | self > /dev/null; done; wait"#,
+        fish: r#"for n in a b c; self ask "question $ID.$n" | true & ; cat "$HOME/q$n" | self > /dev/null; end; wait"#,
+        answers: &[],
+        asks: 6,
+    },
+    Shape {
         name: "asks only",
         posix: r#"echo "question $ID.a" | self | cat > /dev/null; x=$(self ask "question $ID.b"); echo "question $ID.c" | self > /dev/null; x=$(echo "question $ID.d" | self)"#,
         fish: r#"echo "question $ID.a" | self | cat > /dev/null; set x (self ask "question $ID.b"); echo "question $ID.c" | self > /dev/null; set x (echo "question $ID.d" | self)"#,
@@ -332,6 +339,9 @@ impl Stage {
         let mut answers = Vec::new();
         for _ in 0..pass.calls {
             let id = self.calls.fetch_add(1, Ordering::Relaxed);
+            for n in ["a", "b", "c"] {
+                fs::write(home.path().join(format!("q{n}")), format!("question {id}.{n} beside\n")).unwrap();
+            }
             let out = self.call(row, home.path(), id, pass);
             let expect: Vec<String> = row.answers.iter().map(|suffix| format!("All quiet {id}{suffix}.")).collect();
             if !is_out(row.caller, &out, &expect) {
