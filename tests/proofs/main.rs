@@ -1,5 +1,4 @@
 //! The long proofs: loops, shells and power cuts. `cargo test --features proofs --test proofs`; only `.ci/run` builds them.
-#![allow(clippy::unwrap_used, reason = "a test says what went wrong by failing")]
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a proof says what went wrong by failing, and prints what it saw")]
 

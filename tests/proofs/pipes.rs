@@ -2,7 +2,7 @@
 //!
 //! A row is a caller and a shape of pipeline. Each call asks a question that no other asks, its mind answers with that
 //! question's number, so the log alone tells what was heard, and what was taken for what. Prints one table: with `/proc`, and
-//! beside it without.
+//! beside it without. `PIPES=zsh` goes over the rows only whose caller and shape hold that text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
