@@ -187,6 +187,11 @@ fn emitted(stdout: &[u8]) -> Result<Vec<Result<Draft, Refused>>, String> {
         }
         let sent = match <[Item; 1]>::try_from(read(plain.as_bytes()).items) {
             Ok([Item::Draft(sent)]) => sent.draft,
+            Ok([Item::Script(_)]) => {
+                let reason = "a command sends events; a script is authored by a mind".to_owned();
+                batch.push(Unstamped::refused(&Refused::new(Word::ScriptAuthored.name(), reason, plain)));
+                continue;
+            }
             Ok([Item::NearMiss(miss)]) => return Err(bad(&miss.reason)),
             _ => return Err(bad("it needs a `name` of two or more dot-separated segments, and a `payload`")),
         };
