@@ -65,9 +65,14 @@ impl Kernel {
         let kind = Kind::read(kind).ok_or_else(nothing)?;
         let capability = Capability { kind, name: CapabilityName::inherited(name).ok_or_else(nothing)? };
         view.state.standing(&capability).ok_or_else(nothing)?;
+        let mut words = std::mem::take(&mut view.words);
+        // What `.self/` forgot is recorded again, lest the script stay behind as a stranger's.
+        if !self.shelf().held().contains_key(&effect::script_path(&capability)) {
+            words.extend(self.derive(&view).words);
+        }
         let payload = Payload::of(&Retired { kind: kind.word(), name });
         let landed = self.commit(&mut view, vec![Unstamped::word(Word::CapabilityRetired, Door::Cli, payload)])?;
-        let mut words = std::mem::take(&mut view.words);
+        words.append(&mut view.words);
         words.extend(landed.iter().map(|event| format!("retired {capability}: seq {}", event.seq)));
         let derived = self.derive(&view);
         words.extend(derived.words);
