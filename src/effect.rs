@@ -87,7 +87,9 @@ pub fn plan(state: &State, held: &BTreeMap<String, Held>) -> Plan {
             wanted.insert(page);
         }
     }
-    plan.remove = held.keys().filter(|path| !wanted.contains(*path)).cloned().collect();
+    // What is newer than this state was put there by somebody who knows more.
+    let is_over = |(path, held): &(&String, &Held)| !wanted.contains(*path) && held.written.position <= state.seq();
+    plan.remove = held.iter().filter(is_over).map(|(path, _)| path.clone()).collect();
     plan
 }
 
