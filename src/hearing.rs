@@ -102,8 +102,12 @@ impl Kernel {
             let unjudged = "scripts were not judged, for want of the key; send them again when it is back";
             heard.words.push(format!("{} {unjudged}", attempts.len()));
         } else if !attempts.is_empty() {
+            let sent = attempts.len();
             let landed = self.install(&mut view, attempts);
             heard.words.append(&mut view.words);
+            if landed.is_err() {
+                heard.words.push(format!("{sent} scripts were not judged; send them again"));
+            }
             report_scripts(heard, &view, &landed?);
         }
         heard.words.extend(self.derive(&view).words);

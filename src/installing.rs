@@ -88,7 +88,7 @@ impl Kernel {
                 continue;
             }
             let input = trial_input(state, log.as_ref(), trial)?;
-            match self.project(&trial.script, &input, Setting::Usual) {
+            match self.project(&trial.script, &input, Setting::Usual)? {
                 Ok(first) => pages.push(Page { at, input, first }),
                 Err(reason) => *outcome = Err(trial.rejected(reason)),
             }
@@ -98,7 +98,7 @@ impl Kernel {
         }
         for page in pages {
             let Ok(trial) = &tried[page.at] else { continue };
-            let second = self.project(&trial.script, &page.input, Setting::Odd);
+            let second = self.project(&trial.script, &page.input, Setting::Odd)?;
             let fault = match second {
                 Err(reason) => Some(reason),
                 Ok(second) if second != page.first => Some(difference(&page.first, &second)),

@@ -165,6 +165,9 @@ pub enum Error {
     /// There is nothing to retire.
     #[error("`{0}` is neither declared nor openly rejected")]
     NothingToRetire(String),
+    /// A projection could not be made, and none stands; in words.
+    #[error("{0}")]
+    NoPage(String),
     /// There is no such page.
     #[error("there is no projection `{0}`")]
     NoProjection(String),
@@ -195,6 +198,7 @@ impl Error {
             | Error::Account { .. }
             | Error::NoHome(_)
             | Error::NothingToRetire(_)
+            | Error::NoPage(_)
             | Error::NoProjection(_) => 1,
             Error::Running(_) => 75,
             Error::Stopped(signal) => 128 + signal,
@@ -231,6 +235,7 @@ impl Error {
             Error::Script(fault) => fault.hint(),
             Error::NothingToRetire(_) => Some("self retire command/<name>, or projector/<name>".into()),
             Error::Altered(_)
+            | Error::NoPage(_)
             | Error::Stopped(_)
             | Error::Signals(_)
             | Error::Shebang(_)

@@ -12,7 +12,7 @@ use crate::effect::{self, page_path, script_path};
 use crate::kernel::{Error, Kernel, View};
 use crate::log::{Log, Wanted};
 use crate::page;
-use crate::script::{Ending, Ran};
+use crate::script::{Ending, Ran, ScriptError};
 use crate::shelf::{Book, Shelf};
 use crate::standing::Installed;
 use crate::starting::{Input, Order, USUAL};
@@ -89,15 +89,21 @@ impl Kernel {
                 self.run_projector(installed.receipt.script(), Setting::Usual, &mut next)
             }
         };
-        let bytes = page_of(ran).map_err(failed)?;
+        let bytes = ran.map_err(|fault| fault.to_string()).and_then(page_of).map_err(failed)?;
         let path = page_path(capability.name.as_str());
         Ok(Book { path, bytes, receipt: installed.seq, position: view.state.seq() })
     }
 
-    /// Runs a projector over bytes in memory; the page, or why there is none.
-    pub(crate) fn project(&self, script: &str, input: &[u8], setting: Setting) -> Result<Vec<u8>, String> {
+    /// Runs a projector over bytes in memory; the page, or why its script gives none. An error is no fault of the script.
+    pub(crate) fn project(&self, script: &str, input: &[u8], setting: Setting) -> Result<Result<Vec<u8>, String>, Error> {
         let mut rest = Some(input.to_vec());
-        page_of(self.run_projector(script, setting, &mut || Ok(rest.take().filter(|rest| !rest.is_empty()))))
+        match self.run_projector(script, setting, &mut || Ok(rest.take().filter(|rest| !rest.is_empty()))) {
+            Ok(ran) => Ok(page_of(ran)),
+            Err(Error::Script(fault @ (ScriptError::Start(_) | ScriptError::Lost | ScriptError::Survivors))) => {
+                Ok(Err(fault.to_string()))
+            }
+            Err(fault) => Err(fault),
+        }
     }
 
     fn run_projector(&self, script: &str, setting: Setting, feed: Input<'_>) -> Result<Ran, Error> {
@@ -118,7 +124,9 @@ impl Kernel {
             _ => {}
         }
         let projector = CapabilityName::inherited(name).map(|name| Capability { kind: Kind::Projector, name });
-        let page = match projector.filter(|capability| installed(&view, capability).is_some()) {
+        let projector = projector.filter(|capability| installed(&view, capability).is_some());
+        let is_installed = projector.is_some();
+        let page = match projector {
             Some(capability) => self.live_page(&view, &capability, &mut words),
             None => {
                 let stands = |path: String| self.shelf().read(&path);
@@ -126,7 +134,10 @@ impl Kernel {
                 safe.then(|| stands(format!("site/{name}")).or_else(|| stands(page_path(name)))).flatten()
             }
         };
-        let bytes = page.ok_or_else(|| Error::NoProjection(name.to_owned()))?;
+        let bytes = page.ok_or_else(|| match words.pop() {
+            Some(fault) if is_installed => Error::NoPage(fault),
+            _ => Error::NoProjection(name.to_owned()),
+        })?;
         Ok((String::from_utf8_lossy(&bytes).into_owned(), words))
     }
 
@@ -218,8 +229,7 @@ pub(crate) fn own_pages(view: &View) -> [Book; 2] {
 }
 
 /// A projector's page, or why there is none.
-fn page_of(ran: Result<Ran, Error>) -> Result<Vec<u8>, String> {
-    let ran = ran.map_err(|fault| fault.to_string())?;
+fn page_of(ran: Ran) -> Result<Vec<u8>, String> {
     if ran.ending != Ending::Exited(0) {
         let said = String::from_utf8_lossy(&ran.stderr);
         return Err(format!("{}: {}", ran.ending, said.trim()).trim_end_matches(": ").to_owned());
