@@ -8,7 +8,9 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use crate::home::{Home, has, skipped};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::home::{Home, has, skipped, status_of, wait_until};
 use crate::scripts::{command, fence};
 
 /// A declaration of a projector, as a line of the wire.
@@ -144,6 +146,30 @@ fn one_bad_page_of_a_body_does_not_stop_the_others() {
     assert_eq!(page(&home), count(0));
 }
 
+#[test]
+fn a_page_that_could_not_be_tried_is_not_rejected() {
+    let home = Home::new();
+    let body = projector("count", "a.b") + &fence("projector/count", COUNT);
+    let call = home.run(["hear"]).stdin(&body).env("TMPDIR", home.beside("nowhere"));
+    call.stderr_has(&["heard seq 2", "nowhere", "hint: set TMPDIR", "send them again"]).status(1).check();
+    assert_eq!((home.count("script.rejected"), home.count("script.compiled")), (0, 0));
+    home.hear(&fence("projector/count", COUNT));
+    assert_eq!(page(&home), count(0));
+}
+
+#[test]
+fn ctrl_c_during_a_trial_rejects_nothing() {
+    let home = Home::new();
+    let started = home.beside("started");
+    let script = format!("#!/bin/sh\n: > {}\nsleep 300.0550\n", started.display());
+    let body = projector("count", "a.b") + &fence("projector/count", &script);
+    let mut child = home.run(["hear"]).stdin(body).start();
+    wait_until("the trial runs", || started.exists());
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(status_of(child.wait().unwrap()), 130);
+    assert_eq!((home.count("projector.declared"), home.count("script.rejected")), (1, 0));
+}
+
 // ---- Showing and rendering -------------------------------------------------------------------------------------------------
 
 #[test]
@@ -249,6 +275,15 @@ fn a_failing_page_keeps_its_old_bytes_and_stops_no_other() {
 }
 
 #[test]
+fn a_failing_page_of_which_none_stands_says_why() {
+    let home = with_count();
+    home.hear(&(projector("fragile", "a.b") + &fence("projector/fragile", FRAGILE)));
+    home.hear(r#"{"name":"a.b","payload":{"text":"boom"}}"#);
+    fs::remove_file(home.join("site/fragile.html")).unwrap();
+    home.run(["show", "fragile"]).stderr_has(&["could not render projector/fragile", "alas"]).status(1).check();
+}
+
+#[test]
 fn a_kill_between_append_and_render_is_healed_by_the_next_command() {
     let home = with_count();
     home.hear(&(command("x") + &fence("command/x", "#!/bin/sh\n")));
@@ -304,6 +339,14 @@ fn retiring_takes_script_and_page_away() {
     assert!(!home.join(PAGE).exists() && !home.join("capabilities/projectors").exists());
     home.run(["show", "count"]).stderr_has(&["there is no projection"]).status(1).check();
     home.run(["quiet"]).check();
+}
+
+#[test]
+fn retiring_takes_the_script_away_though_dot_self_was_lost() {
+    let home = with_count();
+    fs::remove_dir_all(home.join(".self")).unwrap();
+    home.run(["retire", "projector/count"]).stderr_any().check();
+    assert!(!home.join(PAGE).exists() && !home.join("capabilities/projectors").exists());
 }
 
 #[test]

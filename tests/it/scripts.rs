@@ -258,6 +258,14 @@ fn a_name_of_the_kernel_from_a_command_is_refused_and_the_rest_lands() {
 }
 
 #[test]
+fn a_script_from_a_command_is_refused_and_the_rest_lands() {
+    let authored = r##"{"name":"script.authored","payload":{"type":"command","name":"x","script":"#!/bin/sh\n"}}"##;
+    let home = with_command(&format!("#!/bin/sh\ncat <<'END'\n{authored}\n{{\"name\":\"a.b\"}}\nEND\n"));
+    home.run_x().stdout("appended seq 5 a.b\n").stderr_has(&["refused script.authored"]).check();
+    assert_eq!((home.count("script.compiled"), home.count("capability.died")), (1, 0));
+}
+
+#[test]
 fn a_command_may_grow_a_command() {
     let home = with_command(&format!("#!/bin/sh\ncat <<'END'\n{}END\n", command("y")));
     home.run_x().stdout("appended seq 4 command.declared\n").check();
