@@ -189,7 +189,7 @@ fn emitted(stdout: &[u8]) -> Result<Vec<Result<Draft, Refused>>, String> {
             Ok([Item::Draft(sent)]) => sent.draft,
             Ok([Item::Script(_)]) => {
                 let reason = "a command sends events; a script is authored by a mind".to_owned();
-                batch.push(Unstamped::refused(&Refused::new(Word::ScriptAuthored.name(), reason, plain)));
+                batch.push(Err(Refused::new(Word::ScriptAuthored.name(), reason, plain)));
                 continue;
             }
             Ok([Item::NearMiss(miss)]) => return Err(bad(&miss.reason)),
