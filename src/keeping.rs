@@ -117,7 +117,7 @@ impl Kernel {
         }
         let moved = shelf.rebuild(&books, &self.aside_moment())?;
         kept.words.extend(moved.iter().map(|path| format!("moved a file that self did not write to {}", path.display())));
-        kept.words.push(format!("rebuilt {} scripts and {} pages", plan.place.len(), plan.render.len()));
+        kept.words.push(format!("rebuilt scripts: {}, pages: {}", plan.place.len(), plan.render.len()));
         Ok(kept)
     }
 

@@ -133,6 +133,9 @@ pub enum Error {
     /// A command is run by another process.
     #[error("`{0}` is being run by another process")]
     Running(Capability),
+    /// An argument of a run is no text, and names no file.
+    #[error("argument {0} is not UTF-8, and names no file; nothing was run")]
+    Argument(usize),
     /// A run was ended by a signal.
     #[error("the run was ended by signal {0}; nothing of it was appended")]
     Stopped(u8),
@@ -200,6 +203,7 @@ impl Error {
             | Error::NothingToRetire(_)
             | Error::NoPage(_)
             | Error::NoProjection(_) => 1,
+            Error::Argument(_) => 2,
             Error::Running(_) => 75,
             Error::Stopped(signal) => 128 + signal,
         }
@@ -236,6 +240,7 @@ impl Error {
             Error::NothingToRetire(_) => Some("self retire command/<name>, or projector/<name>".into()),
             Error::Altered(_)
             | Error::NoPage(_)
+            | Error::Argument(_)
             | Error::Stopped(_)
             | Error::Signals(_)
             | Error::Shebang(_)

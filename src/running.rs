@@ -63,6 +63,11 @@ impl Kernel {
         let name = CapabilityName::inherited(name).ok_or_else(|| Error::NoCommand(name.to_owned()))?;
         let capability = Capability { kind: Kind::Command, name };
         in_force(&view, &capability)?;
+        if let Some(at) =
+            arguments.iter().position(|argument| argument.to_str().is_none() && !self.caller.folder.join(argument).exists())
+        {
+            return Err(Error::Argument(at + 1));
+        }
         let _lock = self.lock_command(&capability)?;
         let mut view = self.look()?;
         let installed = in_force(&view, &capability)?;
@@ -125,12 +130,12 @@ impl Kernel {
         ran: &Ran,
         reason: &str,
     ) -> Result<(), Error> {
-        outcome.words.push(format!("{capability} failed, and nothing of it was appended: {reason}"));
-        outcome.status = 1;
         if ran.ending == Ending::Exited(WRONG_USAGE) {
             outcome.status = 2;
             return Ok(());
         }
+        outcome.words.push(format!("{capability} failed, and nothing of it was appended: {reason}"));
+        outcome.status = 1;
         let Some(installed) = installed(view, capability) else { return Ok(()) };
         let exit = if ran.ending == Ending::Exited(0) { Some("\"output\"".to_owned()) } else { ran.ending.json() };
         let Some(exit) = exit.and_then(|exit| RawValue::from_string(exit).ok()) else { return Ok(()) };

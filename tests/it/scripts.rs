@@ -578,3 +578,13 @@ fn without_the_key_nothing_is_run_or_removed() {
     assert_eq!(fs::read_to_string(home.join(SCRIPT_PATH)).unwrap(), HONEST);
     assert!(!home.join(".secret").exists());
 }
+
+#[test]
+fn an_argument_that_is_no_text_and_names_no_file_is_refused_before_the_run() {
+    let home = Home::made();
+    home.hear("{\"name\":\"command.declared\",\"payload\":{\"name\":\"x\"}}\n```self command/x\n#!/bin/sh\nexit 3\n```\n");
+    let before = home.log();
+    let odd = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"caf\xe9");
+    home.run([std::ffi::OsStr::new("run"), "x".as_ref(), "fine".as_ref(), odd]).status(2).stderr_has(&["argument 2"]).check();
+    assert_eq!(home.log(), before);
+}
