@@ -275,3 +275,27 @@ fn an_older_capabilitys_name_and_words_cannot_change_the_brief() {
         assert!(!text.contains('\u{1b}'), "{verb:?}: {text:?}");
     }
 }
+
+#[test]
+fn capabilities_of_both_older_kinds_come_alive_under_rehydrate() {
+    let home = older_home(&[
+        declared("projector", "Alter Bericht"),
+        receipt(&v1("projector", "Alter Bericht")),
+        declared("projector", "report/day"),
+        receipt(&v2("projector", "report/day", "ada")),
+        declared("command", "note it"),
+        receipt(&v2("command", "note it", "ada")),
+        older("cli", "it.done", r#"{"text":"x"}"#),
+    ]);
+    let before = home.log();
+    home.run(["rehydrate"]).stderr_has(&["rebuilt scripts: 3, pages: 2"]).check();
+    let read = |path: &str| fs::read_to_string(home.join(path)).unwrap();
+    for script in ["projectors/Alter Bericht/run", "projectors/report/day/run", "commands/note it/run"] {
+        assert_eq!(read(&format!("capabilities/{script}")), SCRIPT);
+    }
+    for page in ["Alter Bericht", "report/day"] {
+        assert_eq!(read(&format!("site/{page}.html")), "<p>&</p>");
+        home.run(["show", page]).stdout("<p>&</p>").check();
+    }
+    assert_eq!(home.log(), before);
+}

@@ -2,5 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a proof says what went wrong by failing, and prints what it saw")]
 
+mod heal;
 mod pipes;
 mod speed;
