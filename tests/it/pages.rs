@@ -329,6 +329,20 @@ fn aside(home: &Home) -> Vec<String> {
     home.files().into_iter().filter(|path| path.starts_with(".self/aside")).map(told).collect()
 }
 
+#[test]
+fn a_record_of_a_file_outside_of_the_derived_folders_touches_it_not() {
+    let home = with_count();
+    let victim = home.beside("victim");
+    fs::write(&victim, "mine\n").unwrap();
+    let written = r#"{"receipt":1,"position":1,"size":5,"mtime":0,"inode":0}"#;
+    let names = ["../victim", "site/../../victim", "events.jsonl", victim.to_str().unwrap()];
+    let records: Vec<_> = names.iter().map(|name| format!("\"{name}\":{written}")).collect();
+    home.write_private(".self/pages", format!("{{{}}}", records.join(",")));
+    home.hear(EVENT);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "mine\n");
+    assert_eq!((home.count("a.b"), page(&home)), (1, count(1)));
+}
+
 // ---- Retiring --------------------------------------------------------------------------------------------------------------
 
 #[test]
