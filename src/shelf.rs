@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use walkdir::WalkDir;
@@ -54,6 +54,14 @@ fn failed<'p>(act: &'static str, path: &'p Path) -> impl Fn(io::Error) -> ShelfE
 }
 
 type Records = BTreeMap<String, Written>;
+
+/// Whether a path is one of a file in the derived folders; a record of any other is not this kernel's.
+fn is_derived(path: &str) -> bool {
+    let mut parts = Path::new(path).components();
+    let first = parts.next();
+    let is_below = FOLDERS.iter().any(|folder| first == Some(Component::Normal(folder.as_ref())));
+    is_below && parts.all(|part| matches!(part, Component::Normal(_)))
+}
 
 impl<'h> Shelf<'h> {
     /// The shelf of the home with this root; `own` is its `.self/`.
@@ -244,7 +252,10 @@ impl<'h> Shelf<'h> {
     }
 
     fn records(&self) -> Records {
-        fs::read(self.own.join("pages")).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+        let read = fs::read(self.own.join("pages")).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let mut records: Records = read.unwrap_or_default();
+        records.retain(|path, _| is_derived(path));
+        records
     }
 
     fn save(&self, records: &Records) -> Result<(), ShelfError> {
