@@ -343,6 +343,19 @@ fn a_record_of_a_file_outside_of_the_derived_folders_touches_it_not() {
     assert_eq!((home.count("a.b"), page(&home)), (1, count(1)));
 }
 
+#[test]
+fn after_an_older_log_was_put_back_pages_show_that_log() {
+    let home = with_count();
+    let old = home.log();
+    home.hear(&[EVENT; 3].join("\n"));
+    assert_eq!(page(&home), count(3));
+    home.write_log(&old);
+    home.run(["show", "count"]).stdout(count(0)).stderr_any().check();
+    home.write_log([old, crate::home::line(4, "pipe", "a.b", "{}").into_bytes()].concat());
+    home.hear(r#"{"name":"n.n"}"#);
+    assert_eq!(page(&home), count(1));
+}
+
 // ---- Retiring --------------------------------------------------------------------------------------------------------------
 
 #[test]
