@@ -3,12 +3,13 @@
 //! A page renders again only when events it consumes arrived since it was made, or its script changed. One failing projector stops
 //! neither the others nor what called for them. The invariant: what runs is the receipt's bytes, never a file of the home.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
 use crate::brief::brief;
 use crate::capability::{Capability, CapabilityName, Kind};
-use crate::effect::{self, page_path, script_path};
+use crate::effect::{self, Held, page_path, script_path};
 use crate::kernel::{Error, Kernel, View};
 use crate::log::{Log, Wanted};
 use crate::page;
@@ -47,7 +48,7 @@ impl Kernel {
     pub(crate) fn derive(&self, view: &View) -> Derived {
         let mut derived = Derived::default();
         let shelf = self.shelf();
-        let plan = effect::plan(&view.state, &shelf.held());
+        let plan = effect::plan(&view.state, &self.held(view));
         let moment = self.aside_moment();
         let mut told = |outcome: Result<Option<PathBuf>, String>| match outcome {
             Ok(None) => {}
@@ -73,6 +74,21 @@ impl Kernel {
             told(put(book));
         }
         derived
+    }
+
+    /// What is recorded of the derived files. Records from ahead of the log's end are forgotten: an older log was put back.
+    fn held(&self, view: &View) -> BTreeMap<String, Held> {
+        let mut held = self.shelf().held();
+        let ahead_of = |held: &BTreeMap<String, Held>, seq| held.values().any(|one| one.written.position > seq);
+        // Another process may only know more than this view; the log as it is now decides.
+        if ahead_of(&held, view.state.seq())
+            && let Ok(now) = self.look()
+            && ahead_of(&held, now.state.seq())
+            && self.shelf().forget_after(now.state.seq()).is_ok()
+        {
+            held.retain(|_, one| one.written.position <= now.state.seq());
+        }
+        held
     }
 
     /// The page of an installed projector.
@@ -149,7 +165,7 @@ impl Kernel {
             words.push(altered);
             return shelf.read(&path);
         }
-        let held = shelf.held();
+        let held = self.held(view);
         let current = installed(view, capability)
             .zip(held.get(&path))
             .is_some_and(|(installed, held)| effect::is_current(&view.state, installed, held));

@@ -127,6 +127,14 @@ impl<'h> Shelf<'h> {
         Ok(moved)
     }
 
+    /// Forgets the records of files that take more into account than the events up to this one.
+    pub fn forget_after(&self, seq: u64) -> Result<(), ShelfError> {
+        let _lock = self.lock()?;
+        let mut records = self.records();
+        records.retain(|_, written| written.position <= seq);
+        self.save(&records)
+    }
+
     /// Puts both folders in place anew, whole, with these files and no others. Gives the places to which strangers' files moved.
     pub fn rebuild(&self, books: &[Book], moment: &str) -> Result<Vec<PathBuf>, ShelfError> {
         let _lock = self.lock()?;
