@@ -38,17 +38,17 @@ a command: what it prints is logged.
 `self quiet` says whether work waits.
 ";
 
+/// No count of events stands here: the brief changes only when the surface does, so an ask writes no page.
+const DEPTH: &str =
+    "\n## Depth\n\n`self protocol` has the contracts. `grep` finds any event of the log by name, speaker or word.\n";
+
 /// Writes the brief.
 #[must_use]
 pub fn brief(state: &State) -> String {
-    let depth = format!(
-        "\n## Depth\n\n`self protocol` has the contracts. The log holds {} events; `grep` finds any of them by name, speaker or word.\n",
-        state.events()
-    );
     let mut text = GUIDE.to_owned();
-    let room = BRIEF_CHARS_MAX - GUIDE.chars().count() - depth.chars().count();
+    let room = BRIEF_CHARS_MAX - GUIDE.chars().count() - DEPTH.chars().count();
     text.push_str(&catalogue(state, room));
-    text.push_str(&depth);
+    text.push_str(DEPTH);
     text
 }
 
@@ -93,7 +93,7 @@ fn entry(capability: &Capability, installed: &Installed) -> String {
     let mut line = format!("- `{}`", flattened(capability.name.as_str()));
     if let Some(declared) = &installed.declaration {
         let declaration = &declared.declaration;
-        for param in declaration.params.keys() {
+        for (param, _) in &declaration.params {
             let _ = write!(line, " <{}>", flattened(param));
         }
         if let Some(event) = &declaration.event {

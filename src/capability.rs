@@ -176,8 +176,8 @@ pub struct Declaration {
     pub capability: Capability,
     /// What it is for, in words; empty if it does not say.
     pub description: String,
-    /// A command's parameters, name and type word, in order of name; empty if it has none or they have an odd shape.
-    pub params: BTreeMap<String, String>,
+    /// A command's parameters, name and type word, in the order of its arguments; empty if it has none or they have an odd shape.
+    pub params: Vec<(String, String)>,
     /// The event a command emits, if it says.
     pub event: Option<Emits>,
     /// What a command may touch.
@@ -269,7 +269,7 @@ impl Declaration {
         Ok(Declaration {
             capability: Capability { kind, name },
             description: value("description").and_then(string).unwrap_or_default().into_owned(),
-            params: value("params").map(words).unwrap_or_default(),
+            params: value("params").map_or_else(Vec::new, words),
             event: value("event").and_then(emits),
             needs,
             consumes: value("consumes").map(consumed).unwrap_or_default(),
@@ -284,7 +284,7 @@ fn needs(value: &RawValue) -> Result<Vec<Need>, DeclarationFault> {
 }
 
 /// Reads an object of type words; an odd value counts as `string`, an odd object as empty.
-fn words(value: &RawValue) -> BTreeMap<String, String> {
+fn words<Words: FromIterator<(String, String)>>(value: &RawValue) -> Words {
     let pairs = object(value.get()).unwrap_or_default();
     pairs.into_iter().map(|(key, value)| (key.into_owned(), string(value).map_or_else(|| "string".into(), Into::into))).collect()
 }
@@ -295,7 +295,7 @@ fn emits(value: &RawValue) -> Option<Emits> {
     }
     let pairs = object(value.get())?;
     let value = |key: &str| pairs.iter().find(|(name, _)| name == key).map(|(_, value)| *value);
-    Some(Emits { name: value("name").and_then(string)?.into_owned(), fields: value("fields").map(words).unwrap_or_default() })
+    Some(Emits { name: value("name").and_then(string)?.into_owned(), fields: value("fields").map_or_else(BTreeMap::new, words) })
 }
 
 /// Reads `consumes`: a list of names, or one name; `*` among them means all.
@@ -375,7 +375,7 @@ mod tests {
             "event":{"name":"note.added","fields":{"text":"string"}},"needs":["read:~/notes","net","read:args","write:/tmp/x"],"x":1}"#;
         let declaration = read(Kind::Command, text).unwrap();
         assert_eq!(declaration.capability.to_string(), "command/note");
-        assert_eq!(declaration.params, [("n".into(), "string".into()), ("text".into(), "string".into())].into());
+        assert_eq!(declaration.params, [("text".to_owned(), "string".to_owned()), ("n".into(), "string".into())]);
         assert_eq!(declaration.event.unwrap().fields, [("text".into(), "string".into())].into());
         assert_eq!(
             declaration.needs.iter().map(Need::to_string).collect::<Vec<_>>(),

@@ -4,8 +4,6 @@
 //! characters. Pure views: the same log and key give the same bytes, whatever the path, the version or the moment. The
 //! invariant: what stands here passes [`crate::markup::check`], whatever the log holds.
 
-use std::collections::BTreeMap;
-
 use maud::{Markup, html};
 
 use crate::capability::{Capability, Kind};
@@ -24,7 +22,7 @@ pub fn kernel(state: &State) -> String {
             h1 { "This instance" }
             p {
                 "A home of " code { "self" } ": one append-only log, and what is rebuilt from it. What is not in the log did not "
-                "happen. The log holds " (state.events()) " events. " code { "self protocol" } " tells how to add to it."
+                "happen. " code { "self protocol" } " tells how to add to it."
             }
             (commands(state))
             (projections(state))
@@ -99,7 +97,7 @@ fn terms(declared: &Declared) -> Markup {
     let declaration = &declared.declaration;
     match declaration.capability.kind {
         Kind::Command => html! {
-            @if !declaration.params.is_empty() { dt { "Arguments" } dd { (words(&declaration.params)) } }
+            @if !declaration.params.is_empty() { dt { "Arguments" } dd { (words(declaration.params.iter().map(|(name, word)| (name, word)))) } }
             @if let Some(event) = &declaration.event {
                 dt { "Event" }
                 dd {
@@ -135,9 +133,9 @@ fn consumes(names: &[String], last: Option<u64>) -> Markup {
 }
 
 /// Names and their type words.
-fn words(pairs: &BTreeMap<String, String>) -> Markup {
+fn words<'w>(pairs: impl IntoIterator<Item = (&'w String, &'w String)>) -> Markup {
     html! {
-        @for (at, (name, kind)) in pairs.iter().enumerate() {
+        @for (at, (name, kind)) in pairs.into_iter().enumerate() {
             @if at > 0 { ", " }
             code { (word(name)) } " (" (word(kind)) ")"
         }
@@ -243,7 +241,7 @@ fn unproven(state: &State) -> Markup {
 /// The line that runs a command.
 fn usage(capability: &Capability, installed: &Installed) -> String {
     let mut line = format!("self run {}", word(capability.name.as_str()));
-    for param in installed.declaration.iter().flat_map(|declared| declared.declaration.params.keys()) {
+    for (param, _) in installed.declaration.iter().flat_map(|declared| &declared.declaration.params) {
         line.push_str(&format!(" <{}>", word(param)));
     }
     line
