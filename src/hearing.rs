@@ -110,7 +110,11 @@ impl Kernel {
             }
             report_scripts(heard, &view, &landed?);
         }
-        heard.words.extend(self.derive(&view).words);
+        let derived = self.derive(&view);
+        heard.words.extend(derived.words);
+        if let Some(signal) = derived.stopped {
+            return Err(Error::Stopped(signal));
+        }
         let pending: Vec<_> = view.state.pending().iter().map(|(capability, _)| capability.to_string()).collect();
         if !pending.is_empty() {
             heard.words.push(format!("pending: {}; to have it authored: self | <mind> | self", pending.join(", ")));
@@ -164,7 +168,9 @@ fn report_scripts(heard: &mut Heard, view: &View, landed: &[Event<'static>]) {
                 }
             }
         } else if let Some(rejected) = event.parse::<Rejected>() {
-            heard.words.push(format!("rejected {}/{}: {}", rejected.kind, rejected.name, rejected.reason));
+            let target = [&*rejected.kind, &*rejected.name].join("/");
+            let target = if target == "/" { "a script" } else { &target };
+            heard.words.push(format!("rejected {target}: {}", rejected.reason));
             heard.objected = true;
         }
     }

@@ -3,6 +3,7 @@
 //! The invariant: a rebuild reads the log and the key and nothing else, and puts both folders in place whole.
 
 use std::fs;
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
@@ -17,7 +18,7 @@ use crate::log::Log;
 use crate::payload::Payload;
 use crate::prompt;
 use crate::record::RECORD_BYTES_MAX;
-use crate::rendering::{installed, own_pages, script_book};
+use crate::rendering::{Unrendered, installed, moved_aside, own_pages, script_book};
 use crate::shelf::Book;
 use crate::turn;
 use crate::vocabulary::Word;
@@ -97,11 +98,16 @@ impl Kernel {
         let mut books: Vec<Book> = own_pages(&view).into();
         let script = |capability: &Capability| Some(script_book(capability, installed(&view, capability)?));
         books.extend(plan.place.iter().filter_map(script));
+        let mut rendered = 0;
         for (at, capability) in plan.render.iter().enumerate() {
             progress(&format!("page {} of {}: {capability}", at + 1, plan.render.len()));
             match self.render(&view, capability) {
-                Ok(book) => books.push(book),
-                Err(fault) => {
+                Ok(book) => {
+                    rendered += 1;
+                    books.push(book);
+                }
+                Err(Unrendered::Stopped(signal)) => return Err(Error::Stopped(signal)),
+                Err(Unrendered::Failed(fault)) => {
                     kept.words.push(fault);
                     kept.failed = true;
                     let path = page_path(capability.name.as_str());
@@ -116,8 +122,8 @@ impl Kernel {
             }
         }
         let moved = shelf.rebuild(&books, &self.aside_moment())?;
-        kept.words.extend(moved.iter().map(|path| format!("moved a file that self did not write to {}", path.display())));
-        kept.words.push(format!("rebuilt scripts: {}, pages: {}", plan.place.len(), plan.render.len()));
+        kept.words.extend(moved.iter().map(|path| moved_aside(path)));
+        kept.words.push(format!("rebuilt scripts: {}, pages: {rendered}", plan.place.len()));
         Ok(kept)
     }
 
@@ -162,11 +168,17 @@ fn intent(account: &Path) -> Result<Intent, Error> {
         ));
     }
     let path = folder.join("intent.md");
-    let size = fs::metadata(&path).map_err(|cause| fault(&path, cause.to_string()))?.len();
-    if size > INTENT_BYTES_MAX {
-        return Err(fault(&path, format!("it is {size} bytes; the limit is {INTENT_BYTES_MAX}")));
+    let facts = fs::metadata(&path).map_err(|cause| fault(&path, cause.to_string()))?;
+    if !facts.is_file() {
+        return Err(fault(&path, "it is not a regular file".to_owned()));
     }
-    let text = fs::read_to_string(&path).map_err(|cause| fault(&path, cause.to_string()))?;
+    if facts.len() > INTENT_BYTES_MAX {
+        return Err(fault(&path, format!("it is {} bytes; the limit is {INTENT_BYTES_MAX}", facts.len())));
+    }
+    let mut text = String::new();
+    let file = fs::File::open(&path).map_err(|cause| fault(&path, cause.to_string()))?;
+    io::Read::read_to_string(&mut io::Read::take(file, INTENT_BYTES_MAX), &mut text)
+        .map_err(|cause| fault(&path, cause.to_string()))?;
     let intent = text.trim_start_matches('\u{feff}').trim().to_owned();
     if intent.is_empty() {
         return Err(fault(&path, "it is empty".to_owned()));

@@ -291,6 +291,16 @@ impl View {
         }
     }
 
+    /// Reads the log again without the key, which proves none of its receipts: nothing is installed, removed or signed with it.
+    fn distrust(&mut self, log: &Log) -> Result<(), LogError> {
+        self.key = Key::Refused;
+        self.state = State::new(None);
+        self.identity = None;
+        self.words.push("the key `.secret` proves none of this log's receipts: no script is installed or removed".into());
+        self.words.push("hint: restore the .secret that this log was signed with".into());
+        self.take_in(log)
+    }
+
     fn take_in(&mut self, log: &Log) -> Result<(), LogError> {
         let identity = log.identity();
         if self.identity != identity || log.tail().whole < self.position.offset {
@@ -354,6 +364,9 @@ impl Kernel {
         let mut view = View { state: State::new(secret), position: Position::default(), words, identity: None, key };
         if let Some(log) = Log::open(&self.home.places())? {
             view.take_in(&log)?;
+            if view.state.fits_no_receipt() && self.shelf().holds_scripts() {
+                view.distrust(&log)?;
+            }
             let tail = log.tail();
             if tail.torn_bytes() > 0 {
                 let why = match log.steady() {

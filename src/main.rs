@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         mind: claim("SELF_MIND_ID"),
         folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         path: std::env::var_os("PATH").unwrap_or_default(),
-        scratch: std::env::temp_dir(),
+        scratch: scratch(),
         executable: std::env::current_exe().unwrap_or_default(),
         script_seconds: seconds,
         state: std::env::var_os("XDG_STATE_HOME").map_or_else(|| user.join(".local/state"), PathBuf::from),
@@ -49,4 +49,11 @@ fn main() -> ExitCode {
     let world =
         World { now: Timestamp::now, random: |bytes| getrandom::fill(bytes).map_err(io::Error::from), disk: Disk::real() };
     cli::run(arguments, &Kernel::new(Home::at(home), caller, world))
+}
+
+/// Where scratch folders are made: an absolute path, `TMPDIR` or `/tmp`.
+fn scratch() -> PathBuf {
+    let folder =
+        std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+    std::path::absolute(&folder).unwrap_or(folder)
 }

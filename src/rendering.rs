@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::brief::brief;
 use crate::capability::{Capability, CapabilityName, Kind};
@@ -37,6 +37,22 @@ pub struct Derived {
     pub words: Vec<String>,
     /// Whether anything failed.
     pub failed: bool,
+    /// The signal that ended it, if one did; what was not rendered yet is, by the next command.
+    pub stopped: Option<u8>,
+}
+
+/// Why a page could not be rendered.
+pub(crate) enum Unrendered {
+    /// In words.
+    Failed(String),
+    /// A signal ended the run.
+    Stopped(u8),
+}
+
+impl From<String> for Unrendered {
+    fn from(words: String) -> Unrendered {
+        Unrendered::Failed(words)
+    }
 }
 
 impl Kernel {
@@ -47,12 +63,15 @@ impl Kernel {
     /// Brings the derived files in line with the log: scripts placed or taken away, pages rendered, the kernel's own pages.
     pub(crate) fn derive(&self, view: &View) -> Derived {
         let mut derived = Derived::default();
+        if !view.can_judge() {
+            return derived;
+        }
         let shelf = self.shelf();
         let plan = effect::plan(&view.state, &self.held(view));
         let moment = self.aside_moment();
         let mut told = |outcome: Result<Option<PathBuf>, String>| match outcome {
             Ok(None) => {}
-            Ok(Some(moved)) => derived.words.push(format!("moved a file that self did not write to {}", moved.display())),
+            Ok(Some(moved)) => derived.words.push(moved_aside(&moved)),
             Err(fault) => {
                 derived.words.push(fault);
                 derived.failed = true;
@@ -68,7 +87,14 @@ impl Kernel {
             told(shelf.remove(path, &moment).map_err(|fault| fault.to_string()));
         }
         for capability in &plan.render {
-            told(self.render(view, capability).and_then(put));
+            match self.render(view, capability) {
+                Ok(book) => told(put(book)),
+                Err(Unrendered::Failed(fault)) => told(Err(fault)),
+                Err(Unrendered::Stopped(signal)) => {
+                    derived.stopped = Some(signal);
+                    return derived;
+                }
+            }
         }
         for book in own_pages(view) {
             told(put(book));
@@ -92,8 +118,8 @@ impl Kernel {
     }
 
     /// The page of an installed projector.
-    pub(crate) fn render(&self, view: &View, capability: &Capability) -> Result<Book, String> {
-        let failed = |cause: String| format!("could not render {capability}: {cause}");
+    pub(crate) fn render(&self, view: &View, capability: &Capability) -> Result<Book, Unrendered> {
+        let failed = |cause: String| Unrendered::Failed(format!("could not render {capability}: {cause}"));
         let Some(installed) = installed(view, capability) else { return Err(failed("it is not installed".to_owned())) };
         let log = Log::open(&self.home.places()).map_err(|fault| failed(fault.to_string()))?;
         let wanted = Wanted { names: installed.consumes().to_vec(), last: installed.last() };
@@ -105,7 +131,10 @@ impl Kernel {
                 self.run_projector(installed.receipt.script(), Setting::Usual, &mut next)
             }
         };
-        let bytes = ran.map_err(|fault| fault.to_string()).and_then(page_of).map_err(failed)?;
+        let bytes = match ran {
+            Err(Error::Stopped(signal)) => return Err(Unrendered::Stopped(signal)),
+            ran => ran.map_err(|fault| fault.to_string()).and_then(page_of).map_err(failed)?,
+        };
         let path = page_path(capability.name.as_str());
         Ok(Book { path, bytes, receipt: installed.seq, position: view.state.seq() })
     }
@@ -143,10 +172,10 @@ impl Kernel {
         let projector = projector.filter(|capability| installed(&view, capability).is_some());
         let is_installed = projector.is_some();
         let page = match projector {
-            Some(capability) => self.live_page(&view, &capability, &mut words),
+            Some(capability) => self.live_page(&view, &capability, &mut words)?,
             None => {
                 let stands = |path: String| self.shelf().read(&path);
-                let safe = CapabilityName::inherited(name).is_some();
+                let safe = CapabilityName::inherited(name).is_some() && !name.contains('/');
                 safe.then(|| stands(format!("site/{name}")).or_else(|| stands(page_path(name)))).flatten()
             }
         };
@@ -158,31 +187,34 @@ impl Kernel {
     }
 
     /// The page as of now. If its script was changed on disk, or it fails, the page that stands.
-    fn live_page(&self, view: &View, capability: &Capability, words: &mut Vec<String>) -> Option<Vec<u8>> {
+    fn live_page(&self, view: &View, capability: &Capability, words: &mut Vec<String>) -> Result<Option<Vec<u8>>, Error> {
         let shelf = self.shelf();
         let path = page_path(capability.name.as_str());
         if let Some(altered) = self.altered(view, capability) {
             words.push(altered);
-            return shelf.read(&path);
+            return Ok(shelf.read(&path));
         }
         let held = self.held(view);
         let current = installed(view, capability)
             .zip(held.get(&path))
             .is_some_and(|(installed, held)| effect::is_current(&view.state, installed, held));
         if current && let Some(bytes) = shelf.read(&path) {
-            return Some(bytes);
+            return Ok(Some(bytes));
         }
         match self.render(view, capability) {
             Ok(book) => {
-                let placed = self
-                    .place_script(view, capability)
-                    .and_then(|()| shelf.put(&book, &self.aside_moment()).map(drop).map_err(|fault| fault.to_string()));
-                words.extend(placed.err());
-                Some(book.bytes)
+                let placed = self.place_script(view, capability);
+                let put = placed.and_then(|()| shelf.put(&book, &self.aside_moment()).map_err(|fault| fault.to_string()));
+                match put {
+                    Ok(moved) => words.extend(moved.map(|path| moved_aside(&path))),
+                    Err(fault) => words.push(fault),
+                }
+                Ok(Some(book.bytes))
             }
-            Err(fault) => {
+            Err(Unrendered::Stopped(signal)) => Err(Error::Stopped(signal)),
+            Err(Unrendered::Failed(fault)) => {
                 words.push(fault);
-                shelf.read(&path)
+                Ok(shelf.read(&path))
             }
         }
     }
@@ -220,6 +252,11 @@ impl Kernel {
     pub(crate) fn aside_moment(&self) -> String {
         (self.world.now)().strftime("%Y%m%dT%H%M%SZ").to_string()
     }
+}
+
+/// Says where a stranger's file went.
+pub(crate) fn moved_aside(to: &Path) -> String {
+    format!("moved a file that self did not write to {}", to.display())
 }
 
 /// The script in force.

@@ -93,7 +93,12 @@ impl Kernel {
             Err(reason) => self.bury(&mut view, &mut outcome, &capability, &ran, &reason)?,
         }
         outcome.words.append(&mut view.words);
-        outcome.words.extend(self.derive(&view).words);
+        let derived = self.derive(&view);
+        outcome.words.extend(derived.words);
+        if let Some(signal) = derived.stopped {
+            outcome.words.push(format!("rendering was ended by signal {signal}; the next command goes on with it"));
+            outcome.status = 128 + signal;
+        }
         Ok(outcome)
     }
 

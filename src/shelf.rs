@@ -80,8 +80,18 @@ impl<'h> Shelf<'h> {
         self.records().into_iter().map(held).collect()
     }
 
-    /// Reads a file; `None` if there is none or it is no regular file.
+    /// Whether a script is recorded: a receipt was proven here once.
+    #[must_use]
+    pub fn holds_scripts(&self) -> bool {
+        self.records().keys().any(|path| path.starts_with(FOLDERS[0]))
+    }
+
+    /// Reads a file; `None` if there is none, or it is no regular file, or a link leads to it.
     pub fn read(&self, path: &str) -> Option<Vec<u8>> {
+        let folders = Path::new(path).ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+        if folders.map(|folder| self.root.join(folder)).any(|folder| folder.is_symlink()) {
+            return None;
+        }
         let path = self.root.join(path);
         fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file).and_then(|_| fs::read(&path).ok())
     }
@@ -232,7 +242,10 @@ impl<'h> Shelf<'h> {
             }
             fs::rename(&draft, path)
         };
-        write().map_err(failed("write", path))
+        write().map_err(|fault| {
+            let _ = fs::remove_file(&draft);
+            failed("write", path)(fault)
+        })
     }
 
     fn make_folder(&self, path: &Path) -> Result<(), ShelfError> {

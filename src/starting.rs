@@ -7,11 +7,11 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{SigId, flag, low_level};
 
 use crate::interpreter;
@@ -83,28 +83,39 @@ impl Kernel {
     }
 }
 
-/// The signals that end a run, caught while this value lives.
+/// The signals that end a run.
+const ENDING: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
+
+/// Whether no script runs: an ending signal then does what it does by default. Set up once, for a handler cannot be taken back.
+static IDLE: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// The ending signals, caught while this value lives.
 struct Signals {
     any: Arc<AtomicBool>,
-    terminated: Arc<AtomicBool>,
+    which: Arc<AtomicUsize>,
     caught: Vec<SigId>,
 }
 
 impl Signals {
     fn catch() -> io::Result<Signals> {
-        let (any, terminated) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let caught = vec![
-            flag::register(SIGTERM, Arc::clone(&terminated))?,
-            flag::register(SIGINT, Arc::clone(&any))?,
-            flag::register(SIGTERM, Arc::clone(&any))?,
-        ];
-        Ok(Signals { any, terminated, caught })
+        let (any, which) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let idle = IDLE.get_or_init(|| Arc::new(AtomicBool::new(true)));
+        let fresh = Arc::strong_count(idle) == 1;
+        idle.store(false, Ordering::SeqCst);
+        let mut caught = Vec::new();
+        for signal in ENDING {
+            if fresh {
+                flag::register_conditional_default(signal, Arc::clone(idle))?;
+            }
+            caught.push(flag::register_usize(signal, Arc::clone(&which), usize::try_from(signal).unwrap_or_default())?);
+            caught.push(flag::register(signal, Arc::clone(&any))?);
+        }
+        Ok(Signals { any, which, caught })
     }
 
     /// The signal that came, if one did.
     fn caught(&self) -> Option<u8> {
-        let signal = if self.terminated.load(Ordering::SeqCst) { SIGTERM } else { SIGINT };
-        self.any.load(Ordering::SeqCst).then(|| u8::try_from(signal).unwrap_or(u8::MAX))
+        u8::try_from(self.which.load(Ordering::SeqCst)).ok().filter(|signal| *signal > 0)
     }
 }
 
@@ -112,6 +123,9 @@ impl Drop for Signals {
     fn drop(&mut self) {
         for id in self.caught.drain(..) {
             low_level::unregister(id);
+        }
+        if let Some(idle) = IDLE.get() {
+            idle.store(true, Ordering::SeqCst);
         }
     }
 }

@@ -56,6 +56,9 @@ pub struct State {
     before: Before,
     events: u64,
     signed: bool,
+    /// Receipts behind the kernel's door that the key does not prove, and those it does.
+    doubted: u64,
+    proven: u64,
     capabilities: BTreeMap<Capability, Standing>,
     /// Declarations under names of the older rule, which count once an older receipt does.
     inherited: BTreeMap<(Kind, String), Vec<Declared>>,
@@ -106,6 +109,12 @@ impl State {
     #[must_use]
     pub fn is_signed(&self) -> bool {
         self.signed
+    }
+
+    /// Whether the key proves none of the log's receipts: it is not the one they were signed with.
+    #[must_use]
+    pub fn fits_no_receipt(&self) -> bool {
+        self.doubted > 0 && self.proven == 0
     }
 
     /// How a capability stands, if it is declared, installed or openly rejected.
@@ -249,7 +258,11 @@ impl State {
             }
             return;
         };
-        let Some(receipt) = verify(verifier, event, self.before) else { return };
+        let Some(receipt) = verify(verifier, event, self.before) else {
+            self.doubted += 1;
+            return;
+        };
+        self.proven += 1;
         let capability = receipt.capability().clone();
         let key = (capability.kind, capability.name.as_str().to_owned());
         let inherited = self.inherited.remove(&key).unwrap_or_default();

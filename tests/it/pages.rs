@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -289,7 +290,7 @@ fn a_kill_between_append_and_render_is_healed_by_the_next_command() {
     home.hear(&(command("x") + &fence("command/x", "#!/bin/sh\n")));
     let heals: [&dyn Fn(); 3] =
         [&|| home.hear(r#"{"name":"n.n"}"#), &|| drop(home.run(["run", "x"]).stderr_any().check()), &|| {
-            drop(home.run(["show", "count"]).stdout_any().check())
+            drop(home.run(["show", "count"]).stdout_any().stderr_any().check())
         }];
     for (at, heal) in heals.into_iter().enumerate() {
         // The event landed, and nothing was rendered.
@@ -581,4 +582,61 @@ fn a_hostile_intent_is_quoted() {
     home.run(["hear"]).stdin(&prompt).stdout_any().stderr_any().check();
     let told: Vec<_> = home.records().split_off(seq as usize).into_iter().map(|it| it.name).collect();
     assert!(told.iter().all(|name| name == "self.replied"), "{told:?}");
+}
+
+#[test]
+fn show_reads_nothing_outside_of_site() {
+    let home = Home::made();
+    fs::create_dir_all(home.join("site")).unwrap();
+    std::os::unix::fs::symlink("..", home.join("site/up")).unwrap();
+    std::os::unix::fs::symlink("../events.jsonl", home.join("site/log")).unwrap();
+    for name in ["up/events.jsonl", "log", "../events.jsonl", "up/.secret", "/etc/passwd"] {
+        home.run(["show", name]).stderr_any().status(1).check();
+    }
+}
+
+#[test]
+fn an_intent_that_is_no_file_is_refused_at_once() {
+    let home = Home::made();
+    fs::create_dir(home.join("lesson")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", home.join("lesson/intent.md")).unwrap();
+    home.run(["learn", "lesson"]).stderr_has(&["not a regular file"]).status(1).check();
+}
+
+#[test]
+fn a_key_that_proves_no_receipt_removes_nothing_and_is_told() {
+    let home = with_count();
+    let (page_before, key) = (page(&home), fs::read(home.join(".secret")).unwrap());
+    fs::write(home.join(".secret"), format!("{}\n", "07".repeat(32))).unwrap();
+    home.run(["hear"]).stdin(r#"{"name":"n.n"}"#).stderr_has(&["proves none of this log's receipts"]).check();
+    home.run(["rehydrate"]).stderr_has(&["nothing was rebuilt or removed"]).status(1).check();
+    assert_eq!(page(&home), page_before);
+    fs::write(home.join(".secret"), key).unwrap();
+    home.run(["show", "count"]).stdout(page_before).check();
+}
+
+#[test]
+fn an_odd_tmpdir_is_no_fault_of_the_script() {
+    let home = with_count();
+    home.hear(&(command("x") + &fence("command/x", "#!/bin/sh\n")));
+    for folder in ["", "."] {
+        home.run(["run", "x"]).env("TMPDIR", folder).check();
+    }
+}
+
+#[test]
+fn a_signal_while_pages_render_ends_the_command_with_its_status() {
+    let home = Home::made();
+    home.hear(
+        &(projector("slow", "a.b") + &fence("projector/slow", "#!/bin/sh\ngrep -q '\"go\"' && sleep 20\necho '<p>x</p>'\n")),
+    );
+    let scratch = home.join("scratch");
+    fs::create_dir(&scratch).unwrap();
+    let mut call = home.run(["hear"]).env("TMPDIR", &scratch).into_command();
+    let mut child = call.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), br#"{"name":"a.b","payload":"go"}"#).unwrap();
+    wait_until("the page renders", || fs::read_dir(&scratch).unwrap().next().is_some());
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert_eq!(home.count("a.b"), 1);
 }
