@@ -235,17 +235,22 @@ impl Voice {
     }
 
     fn ask(&self, kernel: &Kernel, body: &[u8]) -> Ended {
+        self.prompt(kernel, self.asked(kernel, body))
+    }
+
+    /// Asks what the body holds as text.
+    fn asked(&self, kernel: &Kernel, body: &[u8]) -> Result<Prompted, Error> {
         let text = String::from_utf8_lossy(body);
         if let std::borrow::Cow::Owned(_) = text {
             self.say(&["the input was not all UTF-8; what was not is now U+FFFD".to_owned()]);
         }
-        self.prompt(kernel, kernel.ask(text.trim_start_matches('\u{feff}'), io::stdout().as_fd()))
+        kernel.ask(text.trim_start_matches('\u{feff}'), io::stdout().as_fd())
     }
 
     /// Asks; but where nothing can be recorded and a self upstream had no luck with that either, what came is the answer to its
     /// empty prompt: it goes on as it is.
     fn ask_or_pass_on(&self, kernel: &Kernel, body: &[u8], reading: Reading) -> Ended {
-        match kernel.ask(&String::from_utf8_lossy(body), io::stdout().as_fd()) {
+        match self.asked(kernel, body) {
             Err(fault) if fault.is_of_the_disk() => {
                 let status = self.fail(&fault)?;
                 self.print(&format!("{}\n", Kernel::reply_of(reading)))?;

@@ -222,23 +222,25 @@ impl Kernel {
     /// Puts a script in place that never was, after a crash or without a `.self/`.
     pub(crate) fn place_script(&self, view: &View, capability: &Capability) -> Result<(), String> {
         let Some(installed) = installed(view, capability) else { return Ok(()) };
-        let path = script_path(capability);
-        let recorded = self.shelf().held().get(&path).is_some_and(|held| held.written.receipt == installed.seq);
-        if recorded {
+        if self.was_placed(capability, installed) {
             return Ok(());
         }
         self.shelf().put(&script_book(capability, installed), &self.aside_moment()).map(drop).map_err(|fault| fault.to_string())
     }
 
+    /// Whether the script of this receipt was put in place once.
+    fn was_placed(&self, capability: &Capability, installed: &Installed) -> bool {
+        self.shelf().held().get(&script_path(capability)).is_some_and(|held| held.written.receipt == installed.seq)
+    }
+
     /// Whether a script that was put in place is missing on disk now, or another; in words, with both ways out.
     pub(crate) fn altered(&self, view: &View, capability: &Capability) -> Option<String> {
         let installed = installed(view, capability)?;
+        if !self.was_placed(capability, installed) {
+            return None;
+        }
         let path = script_path(capability);
-        let shelf = self.shelf();
-        let recorded = shelf.held().get(&path).is_some_and(|held| held.written.receipt == installed.seq);
-        let on_disk = shelf.read(&path);
-        let what = match on_disk {
-            _ if !recorded => return None,
+        let what = match self.shelf().read(&path) {
             Some(bytes) if bytes == installed.receipt.script().as_bytes() => return None,
             Some(_) => "is not what was signed",
             None => "is missing, or no plain file",
