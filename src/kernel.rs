@@ -440,12 +440,14 @@ impl Kernel {
         Ok(())
     }
 
-    /// Gives numbers, ids, moment, door and speaker. A record over the limit becomes a refusal.
+    /// Gives numbers, ids, moments, door and speaker. The moments of a batch lie a nanosecond apart, so that name, moment and
+    /// speaker name one event, in any home. A record over the limit becomes a refusal.
     fn stamp(&self, highest: u64, batch: Vec<Unstamped>) -> Result<(Vec<Event<'static>>, Vec<u8>), Error> {
-        let (id, moment, n) = (hex::encode(self.random::<16>()?), moment::text((self.world.now)()), batch.len());
+        let (id, now, n) = (hex::encode(self.random::<16>()?), (self.world.now)(), batch.len());
         let mut bytes = Vec::new();
         let mut events = Vec::with_capacity(n);
         for (at, entry) in batch.into_iter().enumerate() {
+            let moment = moment::text(moment::after(now, at));
             let stamped = |entry: Unstamped| Event {
                 seq: highest + 1 + at as u64,
                 id: Cow::Owned(Frame::id(&id, at + 1, n)),

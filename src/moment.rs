@@ -3,12 +3,19 @@
 //! Never asks for the time: a moment comes in as a value. The invariant: what [`text`] prints, [`is_moment`] accepts, and it
 //! sorts as text in the order of time.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 /// Prints a moment as RFC 3339 in UTC with nine digits of a second, the form of every event that is born here.
 #[must_use]
 pub fn text(moment: Timestamp) -> String {
     format!("{moment:.9}")
+}
+
+/// The moment this many nanoseconds later.
+#[must_use]
+pub fn after(moment: Timestamp, nanoseconds: usize) -> Timestamp {
+    let later = SignedDuration::from_nanos(i64::try_from(nanoseconds).unwrap_or(i64::MAX));
+    moment.checked_add(later).unwrap_or(moment)
 }
 
 /// Tells whether a text is an RFC 3339 moment (RFC 3339 §5.6: a full date, a full time and an offset).
@@ -26,6 +33,14 @@ mod tests {
         let moment = Timestamp::new(1_796_034_858, 5).unwrap();
         assert_eq!(text(moment), "2026-11-30T10:34:18.000000005Z");
         assert_eq!(text(Timestamp::UNIX_EPOCH), "1970-01-01T00:00:00.000000000Z");
+    }
+
+    #[test]
+    fn moments_of_a_batch_lie_a_nanosecond_apart() {
+        let moment = Timestamp::new(1_796_034_858, 999_999_999).unwrap();
+        assert_eq!(text(after(moment, 0)), "2026-11-30T10:34:18.999999999Z");
+        assert_eq!(text(after(moment, 2)), "2026-11-30T10:34:19.000000001Z");
+        assert_eq!(after(Timestamp::MAX, 1), Timestamp::MAX);
     }
 
     #[test]

@@ -528,3 +528,15 @@ fn malformed_events_of_the_kernels_names_change_nothing() {
     let prompt = home.run(["ask", "hi"]).stdout_any().check().text();
     assert!(!prompt.contains("DECLARATION ("), "{prompt}");
 }
+
+#[test]
+fn the_events_of_a_batch_differ_in_their_moments() {
+    let home = Home::made();
+    home.hear(
+        &r#"{"name":"note.added","payload":{"text":"the same"}}
+"#
+        .repeat(3),
+    );
+    let moments: std::collections::BTreeSet<_> = home.records().iter().map(|record| record.occurred_at.clone()).collect();
+    assert_eq!(moments.len(), home.records().len(), "{moments:?}");
+}
