@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use crate::lines::READ_BYTES;
 use crate::lock::{Lock, LockFault, WRITER_WAITS};
-use crate::log::{BATCH_BYTES_MAX, Log, LogError, Places, READ_BYTES, io_error};
+use crate::log::{BATCH_BYTES_MAX, Log, LogError, Places, io_error};
 
 /// How bytes reach the disk; tests put failing ones here.
 #[derive(Debug, Clone, Copy)]

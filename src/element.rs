@@ -8,10 +8,11 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::ansi;
+use crate::envelope::Envelope;
 use crate::event::{Draft, EventName, NAME_BYTES_MAX};
 use crate::item::{Authored, Like, shown};
 use crate::payload::{Payload, PayloadFault, mend_surrogates};
-use crate::record::{KEYS, RECORD_BYTES_MAX, object, string};
+use crate::record::{RECORD_BYTES_MAX, object, string};
 use crate::slip;
 use crate::vocabulary::Word;
 
@@ -118,33 +119,6 @@ fn glimpse<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let behind = text[text.find(key)? + key.len()..].trim_start().strip_prefix(':')?;
     let value = behind.trim_start().strip_prefix('"')?;
     value.get(..value.find(['"', '\\', '\n'])?)
-}
-
-/// An object's keys, sorted into those of the record and the others.
-struct Envelope<'a> {
-    fields: [Option<&'a RawValue>; KEYS.len()],
-    fault: Option<String>,
-    others: Vec<String>,
-}
-
-impl<'a> Envelope<'a> {
-    fn read(json: &'a str) -> Option<Envelope<'a>> {
-        let mut envelope = Envelope { fields: [None; KEYS.len()], fault: None, others: Vec::new() };
-        for (key, value) in object(json)? {
-            let Some(at) = KEYS.iter().position(|known| known.eq_ignore_ascii_case(&key)) else {
-                envelope.others.push(key.into_owned());
-                continue;
-            };
-            let fault = match envelope.fields[at] {
-                _ if key != KEYS[at] => Some(format!("key `{key}` is spelled `{}`", KEYS[at])),
-                Some(_) => Some(format!("key `{key}` stands twice")),
-                None => None,
-            };
-            envelope.fields[at].get_or_insert(value);
-            envelope.fault = envelope.fault.or(fault);
-        }
-        Some(envelope)
-    }
 }
 
 /// Judges one object, and says whether it is meant as an event: it has a name of the grammar and a payload, or it was taken,

@@ -6,20 +6,17 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
-use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::event::Event;
+use crate::lines::{Lines, READ_BYTES};
 use crate::lock::{Lock, LockFault, READER_WAITS, WRITER_WAITS};
-use crate::record::{BOM, Line, RECORD_BYTES_READ_MAX};
+use crate::record::Line;
 use crate::tail::Tail;
 
 /// The largest batch, in bytes.
 pub const BATCH_BYTES_MAX: usize = 64 << 20;
-
-/// How much is read at a time, in bytes.
-pub(crate) const READ_BYTES: usize = 256 << 10;
 
 /// Where the log and what belongs to it lie.
 #[derive(Debug, Clone)]
@@ -214,20 +211,28 @@ impl Log {
 
     /// Reads the events behind a position and moves it to the end.
     pub fn resume(&self, position: &mut Position, each: &mut impl FnMut(Event<'_>)) -> Result<(), LogError> {
+        self.read(position, &mut |event, _| each(event))
+    }
+
+    /// Reads all events with their lines as they stand, without the newline.
+    pub fn verbatim(&self, mut each: impl FnMut(Event<'_>, &[u8])) -> Result<(), LogError> {
+        self.read(&mut Position::default(), &mut each)
+    }
+
+    fn read(&self, position: &mut Position, each: &mut impl FnMut(Event<'_>, &[u8])) -> Result<(), LogError> {
         let mut lines = Lines::from(&self.file, position.offset, self.tail.whole);
         while lines.step().map_err(io_error("read", &self.path))? {
-            let offset = position.offset;
-            match lines.line(offset) {
+            match lines.line() {
                 Line::Blank => {}
-                Line::Damaged => position.damage.push(Damage { line: position.newlines + 1, offset }),
+                Line::Damaged => position.damage.push(Damage { line: position.newlines + 1, offset: lines.start() }),
                 Line::Record(record) => {
                     let seq = record.seq.unwrap_or(position.highest + 1);
                     position.highest = position.highest.max(seq);
-                    each(record.at(seq));
+                    each(record.at(seq), lines.text());
                 }
             }
-            position.offset = lines.offset();
-            position.newlines += u64::from(lines.newline);
+            position.offset = lines.next();
+            position.newlines += u64::from(lines.has_newline());
         }
         Ok(())
     }
@@ -252,7 +257,6 @@ impl Wanted {
 pub struct Feed<'l> {
     log: &'l Log,
     lines: Lines<'l>,
-    offset: u64,
     wanted: Wanted,
     /// How many of each name are still to be left out, being older than the newest ones wanted.
     skip: BTreeMap<String, u64>,
@@ -270,7 +274,7 @@ impl Log {
             })?;
             skip.values_mut().for_each(|count: &mut u64| *count = count.saturating_sub(last));
         }
-        Ok(Feed { log: self, lines: Lines::from(&self.file, 0, self.tail.whole), offset: 0, wanted, skip })
+        Ok(Feed { log: self, lines: Lines::from(&self.file, 0, self.tail.whole), wanted, skip })
     }
 }
 
@@ -279,8 +283,7 @@ impl Feed<'_> {
     pub fn next_piece(&mut self) -> Result<Option<Vec<u8>>, LogError> {
         let mut piece = Vec::new();
         while piece.len() < READ_BYTES && self.lines.step().map_err(io_error("read", &self.log.path))? {
-            let start = std::mem::replace(&mut self.offset, self.lines.offset());
-            let Line::Record(record) = self.lines.line(start) else { continue };
+            let Line::Record(record) = self.lines.line() else { continue };
             if !self.wanted.takes(record.name()) {
                 continue;
             }
@@ -288,76 +291,9 @@ impl Feed<'_> {
                 *left -= 1;
                 continue;
             }
-            piece.extend_from_slice(self.lines.text(start));
+            piece.extend_from_slice(self.lines.text());
             piece.push(b'\n');
         }
         Ok((!piece.is_empty()).then_some(piece))
-    }
-}
-
-/// The lines of a stretch of the file, one at a time through one buffer.
-struct Lines<'f> {
-    file: &'f File,
-    end: u64,
-    read_to: u64,
-    buffer: Vec<u8>,
-    /// Where the unread part of the buffer starts.
-    at: usize,
-    line: Range<usize>,
-    newline: bool,
-    huge: bool,
-}
-
-impl<'f> Lines<'f> {
-    fn from(file: &'f File, start: u64, end: u64) -> Lines<'f> {
-        Lines { file, end, read_to: start, buffer: Vec::new(), at: 0, line: 0..0, newline: false, huge: false }
-    }
-
-    /// Moves to the next line; `false` at the end.
-    fn step(&mut self) -> io::Result<bool> {
-        self.huge = false;
-        let mut searched = self.at;
-        loop {
-            if let Some(found) = memchr::memchr(b'\n', &self.buffer[searched..]) {
-                self.line = self.at..searched + found;
-                self.at = self.line.end + 1;
-                self.newline = true;
-                return Ok(true);
-            }
-            if self.read_to == self.end {
-                self.line = self.at..self.buffer.len();
-                self.at = self.buffer.len();
-                self.newline = false;
-                return Ok(self.huge || !self.line.is_empty());
-            }
-            if self.buffer.len() - self.at > RECORD_BYTES_READ_MAX {
-                self.huge = true;
-                self.at = self.buffer.len();
-            }
-            self.buffer.drain(..self.at);
-            self.at = 0;
-            searched = self.buffer.len();
-            let more = usize::try_from(self.end - self.read_to).unwrap_or(usize::MAX).min(READ_BYTES);
-            self.buffer.resize(searched + more, 0);
-            self.file.read_exact_at(&mut self.buffer[searched..], self.read_to)?;
-            self.read_to += more as u64;
-        }
-    }
-
-    /// The line moved to, which starts at `offset`.
-    fn line(&self, offset: u64) -> Line<'_> {
-        if self.huge { Line::Damaged } else { Line::read(self.text(offset)) }
-    }
-
-    /// Its bytes: a BOM at the start of the file and a CR at the end are no part of it.
-    fn text(&self, offset: u64) -> &[u8] {
-        let line = &self.buffer[self.line.clone()];
-        let line = if offset == 0 { line.strip_prefix(BOM).unwrap_or(line) } else { line };
-        line.strip_suffix(b"\r").unwrap_or(line)
-    }
-
-    /// Where the next line starts.
-    fn offset(&self) -> u64 {
-        self.read_to - (self.buffer.len() - self.at) as u64
     }
 }
