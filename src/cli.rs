@@ -87,10 +87,23 @@ enum Verb {
         /// The page's name
         projection: OsString,
     },
-    /// Take an account's intent in, and print the prompt to learn from it
+    /// Take an account in: its intent, and its record as evidence; print the prompt to learn from it
     Learn {
-        /// The account's directory
+        /// The account's directory: intent.md, and perhaps record.jsonl and manifest.json
         account: PathBuf,
+        /// Say what would be recorded and which pages would change, and record nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Write an account for another home: events of the log as evidence, never as code
+    Give {
+        /// How the events' names start; or `command/<name>`, `projector/<name>` for its declarations and scripts
+        selector: OsString,
+        /// The directory to write; it and its parents are made
+        dir: PathBuf,
+        /// Write over a record that somebody edited, or that was given from something else
+        #[arg(long)]
+        force: bool,
     },
     /// Take a capability off the surface; it stays in the log, and a new declaration revives it
     Retire {
@@ -178,7 +191,11 @@ impl Voice {
             },
             Some(Verb::Run { command, arguments }) => self.run(kernel.run(&command.to_string_lossy(), &arguments)),
             Some(Verb::Show { projection }) => self.told(kernel.show(&projection.to_string_lossy())),
-            Some(Verb::Learn { account }) => self.prompt(kernel, kernel.learn(&account, io::stdout().as_fd())),
+            Some(Verb::Learn { account, dry_run: true }) => self.told(kernel.learn_dry(&account, self.progress())),
+            Some(Verb::Learn { account, dry_run: false }) => {
+                self.prompt(kernel, kernel.learn(&account, io::stdout().as_fd(), self.progress()))
+            }
+            Some(Verb::Give { selector, dir, force }) => self.kept(kernel.give(&selector.to_string_lossy(), &dir, force)),
             Some(Verb::Retire { capability }) => self.kept(kernel.retire(&capability.to_string_lossy())),
             Some(Verb::Rehydrate) => self.kept(kernel.rehydrate(|line| {
                 if self.err_is_terminal {
@@ -192,6 +209,11 @@ impl Voice {
                 ))
                 .map(|()| 0),
         }
+    }
+
+    /// Says a line on stderr while something takes long.
+    fn progress(&self) -> impl Fn(&str) {
+        |line| self.say(&[line.to_owned()])
     }
 
     /// The bare filter: reads a body and shows the face that fits.

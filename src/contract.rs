@@ -36,9 +36,20 @@ time zone, locale, environment, path, process id or random order. It is run twic
 
 /// What an account is.
 pub const ACCOUNT: &str = "\
-An account is a directory that carries experience from home to home: `intent.md` (what it is about, required), `record.jsonl` (events \
-as evidence) and `manifest.json` (what the giver says it holds). Nothing in it is ever run: vocabulary names travel as \
-`lineage.<name>`, inert.
+An account is a directory that carries experience from home to home: `intent.md`, the telling (required, UTF-8); `record.jsonl`, events \
+as evidence, one JSON object a line; `manifest.json`, what the giver says it holds: `events`, `record_sha256`, `prefix` or \
+`capability`. Its name is the directory's. Nothing in it is ever run.
+
+- `self give <prefix> <dir>` writes the stored lines of every event whose name starts so; `self give command/<name> <dir>` (or \
+`projector/<name>`) its declarations and proven receipts. Names of the kernel leave as `lineage.<name>`, inert. An `intent.md` \
+that is there stays; a record that somebody edited is written over with `--force` only.
+- `self learn <dir>` reads and checks all of it first. A line that is no event, a name outside the grammar, a name of the kernel in any \
+case: each refuses the whole account, by line number. Events keep their moment's text, their speaker and their payload's bytes; \
+number, id and door (`learn:<account>`) are this home's. Of k equal events as many are skipped as stand here already.
+- What is learned installs nothing, answers no question and speaks in no conversation. The prompt that comes out asks a mind to \
+declare and author what the intent names.
+- An event that points at another says which by `of`: `{\"name\":…,\"occurred_at\":…,\"by\":…}`, `by` left out where that has no speaker. \
+Numbers differ from home to home; these three do not.
 ";
 
 /// The instructions for agents; the card stands in them.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::capability::{Capability, Kind};
-use crate::standing::Installed;
+use crate::standing::{Installed, Standing};
 use crate::state::State;
 
 /// What is recorded of a derived file when it is written.
@@ -97,6 +97,18 @@ pub fn plan(state: &State, held: &BTreeMap<String, Held>) -> Plan {
 #[must_use]
 pub fn is_current(state: &State, installed: &Installed, held: &Held) -> bool {
     held.is_intact && held.written.receipt == installed.seq && held.written.position >= newest_consumed(state, installed)
+}
+
+/// The installed projectors that are fed any of the events named, or, if there is `any` event at all, every event.
+pub fn pages_of(state: &State, named: impl Fn(&str) -> bool, any: bool) -> Vec<&Capability> {
+    let is_fed = |(capability, standing): &(&Capability, &Standing)| {
+        let installed = standing.installed().filter(|_| capability.kind == Kind::Projector);
+        installed.is_some_and(|installed| match installed.consumes() {
+            [] => any,
+            names => names.iter().any(|name| named(name)),
+        })
+    };
+    state.capabilities().filter(is_fed).map(|(capability, _)| capability).collect()
 }
 
 /// The number of the newest event that a projector is fed.

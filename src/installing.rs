@@ -47,7 +47,7 @@ impl Kernel {
         self.make_key(view)?;
         let secret = self.home.secret()?;
         let author = self.caller.author();
-        self.commit_with(view, |view, first| {
+        self.commit_with(view, |view, first, _| {
             let seal = |(at, tried): (usize, Result<Trial, Rejected>)| {
                 let trial = match tried {
                     Ok(trial) => trial,
@@ -62,7 +62,7 @@ impl Kernel {
                     _ => rejection(&trial.rejected("declared anew meanwhile".to_owned())),
                 }
             };
-            tried.into_iter().enumerate().map(seal).collect()
+            Ok(tried.into_iter().enumerate().map(seal).collect())
         })
     }
 

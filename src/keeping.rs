@@ -1,30 +1,18 @@
-//! Keeping: the verbs that look after a home: retire, rehydrate, learn.
+//! Keeping: the verbs that look after a home: retire, rehydrate.
 //!
 //! The invariant: a rebuild reads the log and the key and nothing else, and puts both folders in place whole.
 
-use std::fs;
-use std::io;
-use std::os::fd::BorrowedFd;
-use std::path::Path;
+use serde::Serialize;
 
-use serde::{Deserialize, Serialize};
-
-use crate::asking::{Prompted, prompted};
 use crate::capability::{Capability, CapabilityName, Kind};
 use crate::effect::{self, page_path};
 use crate::event::Door;
 use crate::kernel::{Error, Kernel, Unstamped};
 use crate::log::Log;
 use crate::payload::Payload;
-use crate::prompt;
-use crate::record::RECORD_BYTES_MAX;
 use crate::rendering::{Unrendered, installed, moved_aside, own_pages, script_book};
 use crate::shelf::Book;
-use crate::turn;
 use crate::vocabulary::Word;
-
-/// The largest intent, in bytes.
-const INTENT_BYTES_MAX: u64 = RECORD_BYTES_MAX as u64 / 2;
 
 /// What a verb did, a line each, and whether part of it failed.
 #[derive(Debug, Default)]
@@ -40,18 +28,6 @@ struct Retired<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
     name: &'a str,
-}
-
-#[derive(Serialize, Deserialize, PartialEq)]
-struct Intent {
-    name: String,
-    intent: String,
-}
-
-#[derive(Serialize)]
-struct Learned<'a> {
-    lesson: &'a str,
-    events: u64,
 }
 
 impl Kernel {
@@ -126,63 +102,4 @@ impl Kernel {
         kept.words.push(format!("rebuilt scripts: {}, pages: {rendered}", plan.place.len()));
         Ok(kept)
     }
-
-    /// Takes an account's intent in, and makes the prompt to learn from it. Learning again makes the prompt again.
-    pub fn learn(&self, account: &Path, out: BorrowedFd<'_>) -> Result<Prompted, Error> {
-        let intent = intent(account)?;
-        let mut view = self.look()?;
-        let mark = self.mark(&mut view, out);
-        let mut seq = None;
-        if let Some(log) = Log::open(&self.home.places())? {
-            log.named(&[Word::IntentDeclared.name()], |event| {
-                if event.parse::<Intent>().is_some_and(|told| told == intent) {
-                    seq = Some(event.seq);
-                }
-            })?;
-        }
-        let seq = match seq {
-            Some(seq) => seq,
-            None => {
-                let told = Unstamped::word(Word::IntentDeclared, Door::Cli, Payload::of(&intent));
-                let lesson = Payload::of(&Learned { lesson: &intent.name, events: 0 });
-                let learned = Unstamped::word(Word::LessonLearned, Door::Kernel, lesson);
-                self.commit(&mut view, vec![told, learned])?.first().map_or(0, |event| event.seq)
-            }
-        };
-        let text = prompt::learn(&view.state, self.scene(), &self.told_at(seq)?, &intent.name, &intent.intent);
-        let derived = self.derive(&view);
-        view.words.extend(derived.words);
-        prompted(view, text, mark, turn::Kind::Learn)
-    }
-}
-
-/// Reads and checks an account: in this version, its intent.
-fn intent(account: &Path) -> Result<Intent, Error> {
-    let fault = |path: &Path, reason: String| Error::Account { path: path.to_owned(), reason };
-    let folder = account.canonicalize().map_err(|cause| fault(account, cause.to_string()))?;
-    let record = folder.join("record.jsonl");
-    if record.exists() {
-        return Err(fault(
-            &record,
-            "this version learns from an intent alone; take the record away to learn from that".to_owned(),
-        ));
-    }
-    let path = folder.join("intent.md");
-    let facts = fs::metadata(&path).map_err(|cause| fault(&path, cause.to_string()))?;
-    if !facts.is_file() {
-        return Err(fault(&path, "it is not a regular file".to_owned()));
-    }
-    if facts.len() > INTENT_BYTES_MAX {
-        return Err(fault(&path, format!("it is {} bytes; the limit is {INTENT_BYTES_MAX}", facts.len())));
-    }
-    let mut text = String::new();
-    let file = fs::File::open(&path).map_err(|cause| fault(&path, cause.to_string()))?;
-    io::Read::read_to_string(&mut io::Read::take(file, INTENT_BYTES_MAX), &mut text)
-        .map_err(|cause| fault(&path, cause.to_string()))?;
-    let intent = text.trim_start_matches('\u{feff}').trim().to_owned();
-    if intent.is_empty() {
-        return Err(fault(&path, "it is empty".to_owned()));
-    }
-    let name: String = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(Intent { name: name.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect(), intent })
 }

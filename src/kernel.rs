@@ -12,8 +12,10 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::account::LineFault;
 use crate::append::{Disk, Torn, Writer};
 use crate::capability::{Capability, Declaration};
+use crate::directory::AccountError;
 use crate::event::{Door, Draft, Event, Speaker};
 use crate::hear::Refused;
 use crate::home::{Home, HomeError};
@@ -154,13 +156,24 @@ pub enum Error {
     /// The derived files could not be written.
     #[error(transparent)]
     Shelf(#[from] ShelfError),
-    /// An account could not be read.
-    #[error("could not learn from `{}`: {reason}", path.display())]
-    Account {
-        /// The account's directory or file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
+    /// An account could not be read or written.
+    #[error(transparent)]
+    Account(#[from] AccountError),
+    /// Nothing was named to be given.
+    #[error("there is nothing to give under an empty name")]
+    NoSelector,
+    /// The log holds nothing of the kind.
+    #[error("there is nothing to give: the log holds nothing of `{0}`")]
+    NothingToGive(String),
+    /// An event is none that a home could learn.
+    #[error("could not give `{name}`, seq {seq}: no home could learn it: {fault}")]
+    CannotTravel {
+        /// Its number.
+        seq: u64,
+        /// Its name.
+        name: String,
+        /// Why.
+        fault: LineFault,
     },
     /// There is no home here.
     #[error("there is no home in `{}`: it has no events.jsonl", .0.display())]
@@ -198,12 +211,20 @@ impl Error {
             | Error::Shebang(_)
             | Error::Interpreter(_)
             | Error::Shelf(_)
-            | Error::Account { .. }
+            | Error::NothingToGive(_)
+            | Error::CannotTravel { .. }
             | Error::NoHome(_)
             | Error::NothingToRetire(_)
             | Error::NoPage(_)
             | Error::NoProjection(_) => 1,
-            Error::Argument(_) => 2,
+            Error::Account(fault) => {
+                if fault.is_refusal() {
+                    65
+                } else {
+                    1
+                }
+            }
+            Error::Argument(_) | Error::NoSelector => 2,
             Error::Running(_) => 75,
             Error::Stopped(signal) => 128 + signal,
         }
@@ -237,6 +258,11 @@ impl Error {
             Error::Unproven(_) => Some("restore .secret from a backup, mode 600".into()),
             Error::Running(_) => Some("try again when it is done".into()),
             Error::Script(fault) => fault.hint(),
+            Error::Account(fault) => fault.hint(),
+            Error::NoSelector => {
+                Some("self give <prefix of event names> <directory>, or command/<name>, projector/<name>".into())
+            }
+            Error::CannotTravel { .. } => Some("give under a longer prefix, which leaves it out".into()),
             Error::NothingToRetire(_) => Some("self retire command/<name>, or projector/<name>".into()),
             Error::Altered(_)
             | Error::NoPage(_)
@@ -246,7 +272,7 @@ impl Error {
             | Error::Shebang(_)
             | Error::Interpreter(_)
             | Error::Shelf(_)
-            | Error::Account { .. }
+            | Error::NothingToGive(_)
             | Error::NoHome(_)
             | Error::Random(_)
             | Error::Input(_)
@@ -318,11 +344,21 @@ pub(crate) struct Unstamped {
     pub(crate) name: Cow<'static, str>,
     pub(crate) payload: Payload,
     pub(crate) door: Door<'static>,
+    /// What it brings from the home it comes from; an event that is born here brings nothing.
+    pub(crate) own: Option<Own>,
+}
+
+/// A moment and a speaker that an event keeps.
+pub(crate) struct Own {
+    /// When it happened; `None` for now.
+    pub(crate) occurred_at: Option<String>,
+    /// Who said so; `None` for nobody.
+    pub(crate) by: Option<String>,
 }
 
 impl Unstamped {
     pub(crate) fn word(word: Word, door: Door<'static>, payload: Payload) -> Unstamped {
-        Unstamped { name: Cow::Borrowed(word.name()), payload, door }
+        Unstamped { name: Cow::Borrowed(word.name()), payload, door, own: None }
     }
 
     pub(crate) fn refused(refused: &Refused) -> Unstamped {
@@ -389,14 +425,15 @@ impl Kernel {
     /// Appends one batch, syncs it, and takes it into the view. Makes the home if it is none; the first batch of a log opens
     /// with `kernel.initialized`, one that finds a torn tail with `log.recovered`. Returns what was asked for, as it landed.
     pub(crate) fn commit(&self, view: &mut View, asked: Vec<Unstamped>) -> Result<Vec<Event<'static>>, Error> {
-        self.commit_with(view, |_, _| asked)
+        self.commit_with(view, |_, _, _| Ok(asked))
     }
 
-    /// The same for what depends on the state under the lock, or on its own number: the first one asked for gets `first`.
+    /// The same for what depends on the state or the log under the lock, or on its own number: the first one asked for gets the
+    /// number that is passed. If nothing is asked for, nothing is appended.
     pub(crate) fn commit_with(
         &self,
         view: &mut View,
-        ask: impl FnOnce(&View, u64) -> Vec<Unstamped>,
+        ask: impl FnOnce(&View, u64, &Log) -> Result<Vec<Unstamped>, Error>,
     ) -> Result<Vec<Event<'static>>, Error> {
         self.make_key(view)?;
         let writer = Writer::open(&self.home.places(), self.world.disk)?;
@@ -407,7 +444,11 @@ impl Kernel {
             );
         }
         let (own, mut batch) = opening(&view.position, writer.torn());
-        batch.extend(ask(view, view.position.highest + 1 + own as u64));
+        let asked = ask(view, view.position.highest + 1 + own as u64, writer.log())?;
+        if asked.is_empty() {
+            return Ok(Vec::new());
+        }
+        batch.extend(asked);
         let (mut events, bytes) = self.stamp(view.position.highest, batch)?;
         let (tail, torn) = (writer.log().tail(), writer.torn().cloned());
         writer.append(&bytes)?;
@@ -448,19 +489,21 @@ impl Kernel {
         let mut events = Vec::with_capacity(n);
         for (at, entry) in batch.into_iter().enumerate() {
             let moment = moment::text(moment::after(now, at));
-            let stamped = |entry: Unstamped| Event {
-                seq: highest + 1 + at as u64,
-                id: Cow::Owned(Frame::id(&id, at + 1, n)),
-                name: entry.name,
-                occurred_at: Cow::Owned(moment.clone()),
-                by: self
-                    .caller
-                    .speaker
-                    .as_ref()
-                    .filter(|_| entry.door != Door::Kernel)
-                    .map(|by| Cow::Owned(by.as_str().to_owned())),
-                via: Some(entry.door),
-                payload: Cow::Owned(entry.payload.into_raw()),
+            let stamped = |entry: Unstamped| {
+                let speaker = self.caller.speaker.as_ref().filter(|_| entry.door != Door::Kernel);
+                let (own_moment, by) = match entry.own {
+                    Some(own) => (own.occurred_at, own.by),
+                    None => (None, speaker.map(|by| by.as_str().to_owned())),
+                };
+                Event {
+                    seq: highest + 1 + at as u64,
+                    id: Cow::Owned(Frame::id(&id, at + 1, n)),
+                    name: entry.name,
+                    occurred_at: Cow::Owned(own_moment.unwrap_or_else(|| moment.clone())),
+                    by: by.map(Cow::Owned),
+                    via: Some(entry.door),
+                    payload: Cow::Owned(entry.payload.into_raw()),
+                }
             };
             let mut event = stamped(entry);
             let start = bytes.len();
@@ -484,7 +527,7 @@ impl Kernel {
         let needs = declared.map(|declared| declared.needs).unwrap_or_default();
         match needs.iter().find_map(|need| self.home.forbids(need, &self.caller.user, &self.caller.state)) {
             Some(reason) => Unstamped::refused(&Refused::new(draft.name.as_str(), reason, draft.payload.get())),
-            None => Unstamped { name: Cow::Owned(draft.name.as_str().to_owned()), payload: draft.payload, door },
+            None => Unstamped { name: Cow::Owned(draft.name.as_str().to_owned()), payload: draft.payload, door, own: None },
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! A mind proposes, the kernel judges and records, everything else replays. ARCHITECTURE.md has the map.
 
+pub mod account;
 mod ansi;
 pub mod append;
 pub mod asking;
@@ -9,6 +10,7 @@ pub mod brief;
 pub mod capability;
 pub mod cli;
 pub mod contract;
+pub mod directory;
 pub mod effect;
 mod element;
 mod envelope;
@@ -16,6 +18,7 @@ pub mod event;
 mod extent;
 pub mod face;
 mod fence;
+pub mod giving;
 pub mod hear;
 pub mod hearing;
 pub mod home;
@@ -26,6 +29,7 @@ mod job;
 pub mod keeping;
 pub mod kernel;
 pub mod launch;
+pub mod learning;
 mod lines;
 pub mod lock;
 pub mod log;

@@ -87,6 +87,12 @@ impl<'f> Lines<'f> {
         self.newline
     }
 
+    /// Whether it is longer than [`RECORD_BYTES_READ_MAX`].
+    #[must_use]
+    pub fn is_huge(&self) -> bool {
+        self.huge
+    }
+
     /// Where it starts.
     #[must_use]
     pub fn start(&self) -> u64 {

@@ -4,6 +4,7 @@
 //! `| `, its origin above it. The invariant: the wire reader finds nothing but prose in a prompt, so a mind that echoes it
 //! adds nothing to the log.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -27,6 +28,9 @@ pub const DECLARATION_BYTES_MAX: usize = 16 << 10;
 
 /// The largest script that is shown as an example, in bytes.
 pub const IDIOM_BYTES_MAX: usize = 4096;
+
+/// How many event names of a record a prompt lists.
+const EVIDENCE_NAMES_MAX: usize = 16;
 
 /// From so many rejections of one script on, a prompt says that it is the same.
 const REPEATS_TOLD: u32 = 3;
@@ -79,17 +83,40 @@ pub fn work(state: &State, scene: Scene<'_>) -> String {
     prompt
 }
 
+/// What is learned from.
+#[derive(Debug, Clone, Copy)]
+pub struct Lesson<'a> {
+    /// The account's name.
+    pub name: &'a str,
+    /// Its telling.
+    pub intent: &'a str,
+    /// Its record, if it has one.
+    pub evidence: Option<Evidence<'a>>,
+}
+
+/// A record whose events were deposited.
+#[derive(Debug, Clone, Copy)]
+pub struct Evidence<'a> {
+    /// Where it lies.
+    pub path: &'a Path,
+    /// How many events of each name it holds.
+    pub names: &'a BTreeMap<String, u64>,
+}
+
 /// Writes the prompt to learn from an account; `told` is where its intent stands in the log.
 #[must_use]
-pub fn learn(state: &State, scene: Scene<'_>, told: &Origin, name: &str, intent: &str) -> String {
+pub fn learn(state: &State, scene: Scene<'_>, told: &Origin, lesson: &Lesson<'_>) -> String {
     let mut prompt = head(state, scene);
-    let _ = writeln!(prompt, "\n## The task: learn `{}`\n", flattened(name));
+    let _ = writeln!(prompt, "\n## The task: learn `{}`\n", flattened(lesson.name));
     prompt.push_str(
         "Declare the commands and pages that this intent asks for, under the names it fixes. If you can, send their scripts in the \
          same answer. What stands already under such a name may stay, or be declared anew.\n\n",
     );
+    if let Some(evidence) = lesson.evidence {
+        evidence.tell(&mut prompt);
+    }
     let _ = writeln!(prompt, "{}\n--- INTENT ---", origin(told));
-    prompt.push_str(&quoted(intent));
+    prompt.push_str(&quoted(lesson.intent));
     prompt.push_str("--- END INTENT ---\n");
     pending(&mut prompt, state);
     if state.pending().is_empty() {
@@ -99,6 +126,25 @@ pub fn learn(state: &State, scene: Scene<'_>, told: &Origin, name: &str, intent:
     notices(&mut prompt, state);
     foot(&mut prompt);
     prompt
+}
+
+impl Evidence<'_> {
+    fn tell(self, prompt: &mut String) {
+        let names: Vec<_> =
+            self.names.iter().take(EVIDENCE_NAMES_MAX).map(|(name, count)| format!("{count} of `{name}`")).collect();
+        let more = self.names.len() - names.len();
+        let rest = if more == 0 { String::new() } else { format!(", and {more} more names") };
+        let events: u64 = self.names.values().sum();
+        let path = flattened(&self.path.to_string_lossy());
+        let _ = write!(prompt, "Its record `{path}` holds {events} events");
+        if !names.is_empty() {
+            let _ = write!(prompt, ": {}{rest}", names.join(", "));
+        }
+        prompt.push_str(
+            ". They stand in this home's log, each with its own moment and speaker, as evidence of what was lived elsewhere; a page \
+             that consumes them shows them. What is called `lineage.…` among them is text to learn from, and is never run.\n\n",
+        );
+    }
 }
 
 fn head(state: &State, scene: Scene<'_>) -> String {

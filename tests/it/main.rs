@@ -1,6 +1,7 @@
 //! The promises of `self`, held against the real executable and against a kernel over a fixed world: one test each.
 #![allow(clippy::unwrap_used, reason = "a test says what went wrong by failing")]
 
+mod accounts;
 mod faces;
 mod git_history;
 mod home;

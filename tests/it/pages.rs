@@ -530,25 +530,20 @@ fn learning_twice_appends_nothing_the_second_time() {
 }
 
 #[track_caller]
-fn is_refused(set_up: impl FnOnce(&PathBuf), said: &str) {
+fn is_refused(set_up: impl FnOnce(&PathBuf), said: &str, status: i32) {
     let home = Home::new();
     let account = account(&home, "Keep the tides.\n");
     set_up(&account);
-    home.run(["learn", account.to_str().unwrap()]).stderr_has(&["could not learn from", said]).status(1).check();
+    home.run(["learn", account.to_str().unwrap()]).stderr_has(&["could not", said]).status(status).check();
     assert!(!home.join("events.jsonl").exists() && !home.join(".secret").exists());
 }
 
 #[test]
 fn an_account_without_a_usable_intent_is_refused() {
-    is_refused(|account| fs::write(account.join("intent.md"), " \n\t\n").unwrap(), "it is empty");
-    is_refused(|account| fs::remove_file(account.join("intent.md")).unwrap(), "intent.md");
-    is_refused(|account| fs::remove_dir_all(account).unwrap(), "tides");
-    is_refused(|account| fs::write(account.join("intent.md"), b"\xff\xfe").unwrap(), "UTF-8");
-}
-
-#[test]
-fn an_account_with_a_record_is_refused() {
-    is_refused(|account| fs::write(account.join("record.jsonl"), "").unwrap(), "record.jsonl");
+    is_refused(|account| fs::write(account.join("intent.md"), " \n\t\n").unwrap(), "it is empty", 65);
+    is_refused(|account| fs::remove_file(account.join("intent.md")).unwrap(), "intent.md`: it is missing", 65);
+    is_refused(|account| fs::remove_dir_all(account).unwrap(), "tides", 1);
+    is_refused(|account| fs::write(account.join("intent.md"), b"\xff\xfe").unwrap(), "UTF-8", 65);
 }
 
 #[test]
@@ -600,7 +595,10 @@ fn an_intent_that_is_no_file_is_refused_at_once() {
     let home = Home::made();
     fs::create_dir(home.join("lesson")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", home.join("lesson/intent.md")).unwrap();
-    home.run(["learn", "lesson"]).stderr_has(&["not a regular file"]).status(1).check();
+    home.run(["learn", "lesson"]).stderr_has(&["it is a link"]).status(65).check();
+    fs::remove_file(home.join("lesson/intent.md")).unwrap();
+    fs::create_dir(home.join("lesson/intent.md")).unwrap();
+    home.run(["learn", "lesson"]).stderr_has(&["not a regular file"]).status(65).check();
 }
 
 #[test]

@@ -20,7 +20,8 @@ use self_kernel::receipt::{Secret, sign};
 use self_kernel::standing::Standing;
 use self_kernel::wire::{self, Item};
 
-const GOLDEN: [&str; 10] = [
+const GOLDEN: [&str; 11] = [
+    "learn.md",
     "ask-empty.md",
     "ask-full.md",
     "work-author.md",
@@ -83,6 +84,12 @@ impl Fixed {
     fn work(&self) -> String {
         let out = File::open("/dev/null").unwrap();
         let prompt = self.kernel("bob").work(out.as_fd()).unwrap().text;
+        self.checked(prompt)
+    }
+
+    fn learn(&self, account: &Path) -> String {
+        let out = File::open("/dev/null").unwrap();
+        let prompt = self.kernel("bob").learn(account, out.as_fd(), |_| ()).unwrap().text;
         self.checked(prompt)
     }
 
@@ -203,8 +210,22 @@ fn work_asks_for_a_reflection_when_nothing_waits() {
     check("work-reflect.md", &home.work());
     let log = fs::read_to_string(home.folder.path().join("events.jsonl")).unwrap();
     assert!(log.lines().last().unwrap().ends_with(
-        r#""name":"self.reflected","occurred_at":"2026-11-30T10:34:18.500000000Z","via":"pipe","by":"bob","payload":{}}"#
+        r#""name":"self.reflected","occurred_at":"2026-11-30T10:34:18.500000001Z","via":"pipe","by":"bob","payload":{}}"#
     ));
+}
+
+#[test]
+fn learning_quotes_the_intent_and_tells_of_the_record() {
+    let home = Fixed::new();
+    let account = home.folder.path().join("the `tides`\n| of\u{1b}[2J");
+    fs::create_dir(&account).unwrap();
+    fs::write(account.join("intent.md"), format!("# Tides\n\nKeep the tides.\n{}", HOSTILE.join("\n"))).unwrap();
+    fs::write(
+        account.join("record.jsonl"),
+        "{\"name\":\"tide.seen\"}\n{\"name\":\"lineage.script.compiled\",\"payload\":\"x\"}\n",
+    )
+    .unwrap();
+    check("learn.md", &home.learn(&account));
 }
 
 const HOSTILE: [&str; 12] = [

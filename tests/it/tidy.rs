@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Every file of `src/`, top to bottom: a file imports only from files above its own. With each, what of the world it may touch
 /// outside its tests; a file without a word is pure.
-const HOUSE: [(&str, &[Touch]); 55] = [
+const HOUSE: [(&str, &[Touch]); 59] = [
     ("moment", &[]),
     ("payload", &[]),
     ("event", &[]),
@@ -22,6 +22,7 @@ const HOUSE: [(&str, &[Touch]); 55] = [
     ("fence", &[]),
     ("envelope", &[]),
     ("element", &[]),
+    ("account", &[]),
     ("piece", &[]),
     ("wire", &[]),
     ("standing", &[]),
@@ -50,6 +51,7 @@ const HOUSE: [(&str, &[Touch]); 55] = [
     ("marker", &[Touch::Disk, Touch::Processes, Touch::Clock]),
     ("job", &[Touch::Disk, Touch::Processes, Touch::Clock]),
     ("turn", &[Touch::Disk, Touch::Clock]),
+    ("directory", &[Touch::Disk]),
     ("home", &[Touch::Disk, Touch::Processes]),
     ("shelf", &[Touch::Disk, Touch::Processes]),
     ("kernel", &[]),
@@ -59,7 +61,9 @@ const HOUSE: [(&str, &[Touch]); 55] = [
     ("installing", &[Touch::Clock]),
     ("hearing", &[]),
     ("running", &[]),
-    ("keeping", &[Touch::Disk]),
+    ("keeping", &[]),
+    ("giving", &[]),
+    ("learning", &[]),
     ("cli", &[Touch::Disk, Touch::Stdio]),
     ("main", &[Touch::Environment, Touch::Clock, Touch::Randomness, Touch::Signals]),
 ];

@@ -1,0 +1,286 @@
+//! Learning: the verb that takes an account in.
+//!
+//! All of the account is read and checked before anything of it lands. A record larger than [`DEPOSIT_BYTES`] lands in several
+//! batches, so that memory and the time under the lock stay flat; the last one says that it was learned. The invariant: learning
+//! again completes what was cut short, and deposits nothing twice.
+
+use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::account::Ledger;
+use crate::asking::{Prompted, prompted};
+use crate::directory::{Account, AccountError, Deposits};
+use crate::effect;
+use crate::event::Door;
+use crate::kernel::{Error, Kernel, Own, Unstamped, View};
+use crate::log::{Log, LogError, Position};
+use crate::payload::Payload;
+use crate::prompt::{self, Evidence, Lesson};
+use crate::turn;
+use crate::vocabulary::Word;
+
+/// From how many bytes on a batch of a deposit is full; its last record may be as large as any.
+const DEPOSIT_BYTES: usize = 4 << 20;
+
+/// How long reading takes before it tells how far it is, and how often it tells.
+const PROGRESS_EVERY: Duration = Duration::from_secs(2);
+
+/// How many pages a dry run names.
+const PAGES_NAMED_MAX: usize = 64;
+
+#[derive(Serialize, Deserialize, PartialEq)]
+struct Intent {
+    name: String,
+    intent: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Learned {
+    lesson: String,
+    events: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    skipped: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    record_sha256: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    manifest_sha256: Option<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// What the log already knows of an account.
+struct Past {
+    ledger: Ledger,
+    position: Position,
+    intent: Intent,
+    /// Where the newest telling of this name stands, if it is this one.
+    told: Option<u64>,
+    /// The digests that the newest learning of this name saw.
+    learned: Option<(Option<String>, Option<String>)>,
+}
+
+impl Past {
+    /// Reads on in the log.
+    fn take_in(&mut self, log: &Log) -> Result<(), LogError> {
+        let Past { ledger, position, intent, told, learned } = self;
+        log.resume(position, &mut |event| match Word::of(&event.name).filter(|word| word.counts_through(event.via.as_ref())) {
+            Some(Word::IntentDeclared) => {
+                if let Some(before) = event.parse::<Intent>().filter(|before| before.name == intent.name) {
+                    *told = (before == *intent).then_some(event.seq);
+                }
+            }
+            Some(Word::LessonLearned) => {
+                if let Some(before) = event.parse::<Learned>().filter(|before| before.lesson == intent.name) {
+                    *learned = Some((before.record_sha256, before.manifest_sha256));
+                }
+            }
+            Some(_) | None => ledger.hold(&event),
+        })
+    }
+}
+
+/// An account on its way into the log.
+struct Deposit<'a> {
+    account: &'a Account,
+    rest: Option<Deposits<'a>>,
+    deposited: u64,
+    skipped: u64,
+    is_done: bool,
+}
+
+impl<'a> Deposit<'a> {
+    fn of(account: &'a Account) -> Deposit<'a> {
+        let rest = account.record.as_ref().map(|record| record.deposits());
+        Deposit { account, rest, deposited: 0, skipped: 0, is_done: false }
+    }
+
+    /// The next batch: the telling first, if it is new; that it was learned last, if anything was new.
+    fn batch(&mut self, past: &mut Past) -> Result<Vec<Unstamped>, AccountError> {
+        let mut batch = Vec::new();
+        if past.told.is_none() {
+            batch.push(Unstamped::word(Word::IntentDeclared, Door::Cli, Payload::of(&past.intent)));
+        }
+        let mut bytes = 0;
+        while let Some(next) = self.rest.as_mut().map(Deposits::next_deposit).transpose()?.flatten() {
+            let record = || self.account.record.as_ref().map(|record| record.path.clone()).unwrap_or_default();
+            let deposit = next.map_err(|_| AccountError::Changed(record()))?;
+            if past.ledger.holds(&deposit) {
+                self.skipped += 1;
+                continue;
+            }
+            self.deposited += 1;
+            bytes += deposit.bytes();
+            let door = Door::Learn(self.account.name.clone().into());
+            let own = Own { occurred_at: deposit.occurred_at, by: deposit.by };
+            let name = deposit.name.as_str().to_owned().into();
+            batch.push(Unstamped { name, payload: deposit.payload, door, own: Some(own) });
+            if bytes >= DEPOSIT_BYTES {
+                return Ok(batch);
+            }
+        }
+        self.is_done = true;
+        if let Some(record) = &self.account.record {
+            record.is_as_it_was()?;
+        }
+        let record_sha256 = self.account.record.as_ref().map(|record| record.sha256.clone());
+        let manifest = self.account.manifest.as_ref().and_then(|manifest| manifest.as_ref().ok());
+        let manifest_sha256 = manifest.map(|manifest| manifest.record_sha256.clone());
+        let seen = (record_sha256, manifest_sha256);
+        if !batch.is_empty() || self.deposited > 0 || past.learned.as_ref() != Some(&seen) {
+            let lesson = past.intent.name.clone();
+            let (record_sha256, manifest_sha256) = seen;
+            let learned = Learned { lesson, events: self.deposited, skipped: self.skipped, record_sha256, manifest_sha256 };
+            batch.push(Unstamped::word(Word::LessonLearned, Door::Kernel, Payload::of(&learned)));
+        }
+        Ok(batch)
+    }
+}
+
+impl Kernel {
+    /// Takes an account in, and makes the prompt to learn from it. Learning again makes the prompt again. `progress` hears a line
+    /// now and then while it takes long.
+    pub fn learn(&self, account: &Path, out: BorrowedFd<'_>, progress: impl Fn(&str)) -> Result<Prompted, Error> {
+        let pace = Pace { now: self.world.now, last: (self.world.now)(), say: &progress };
+        let (account, mut past) = self.survey(account, pace.clone())?;
+        let mut view = self.look()?;
+        let mark = self.mark(&mut view, out);
+        if let Some(log) = Log::open(&self.home.places())? {
+            past.take_in(&log)?;
+        }
+        let (mut deposit, mut pace) = (Deposit::of(&account), pace);
+        while !deposit.is_done {
+            let landed = self.commit_with(&mut view, |_, _, log| {
+                past.take_in(log)?;
+                Ok(deposit.batch(&mut past)?)
+            })?;
+            if let Some(told) = landed.iter().find(|event| Word::of(&event.name) == Some(Word::IntentDeclared)) {
+                past.told = Some(told.seq);
+            }
+            pace.tell(|| format!("deposited {} events of {}", deposit.deposited, past.ledger.events()));
+        }
+        view.words.extend(remarks(&account, &past.ledger));
+        if past.ledger.events() > 0 {
+            view.words.push(format!("events deposited: {}, here already: {}", deposit.deposited, deposit.skipped));
+        }
+        let told = self.told_at(past.told.unwrap_or_default())?;
+        let names = &past.ledger.names;
+        let evidence = account.record.as_ref().map(|record| Evidence { path: &record.path, names });
+        let lesson = Lesson { name: &past.intent.name, intent: &past.intent.intent, evidence };
+        let text = prompt::learn(&view.state, self.scene(), &told, &lesson);
+        let derived = self.derive(&view);
+        view.words.extend(derived.words);
+        prompted(view, text, mark, turn::Kind::Learn)
+    }
+
+    /// Says what learning would record, and which pages would change. Records nothing.
+    pub fn learn_dry(&self, account: &Path, progress: impl Fn(&str)) -> Result<(String, Vec<String>), Error> {
+        let pace = Pace { now: self.world.now, last: (self.world.now)(), say: &progress };
+        let (account, mut past) = self.survey(account, pace)?;
+        let mut view = self.look()?;
+        if let Some(log) = Log::open(&self.home.places())? {
+            past.take_in(&log)?;
+        }
+        let mut new = BTreeMap::<String, u64>::new();
+        let mut deposits = account.record.as_ref().map(|record| record.deposits());
+        while let Some(Ok(deposit)) = deposits.as_mut().map(Deposits::next_deposit).transpose()?.flatten() {
+            if !past.ledger.holds(&deposit) {
+                *new.entry(deposit.name.as_str().to_owned()).or_default() += 1;
+            }
+        }
+        let mut words = std::mem::take(&mut view.words);
+        words.extend(remarks(&account, &past.ledger));
+        Ok((foretold(&view, &past, &new), words))
+    }
+
+    /// Opens an account and reads all of it.
+    fn survey(&self, account: &Path, mut pace: Pace<'_>) -> Result<(Account, Past), Error> {
+        let account = Account::open(account)?;
+        let ledger = match &account.record {
+            Some(record) => record.survey(&mut |line| {
+                if line % 1024 == 0 {
+                    pace.tell(|| format!("read {line} lines of {}", record.path.display()));
+                }
+            })?,
+            None => Ledger::default(),
+        };
+        let intent = Intent { name: account.name.clone(), intent: account.intent.clone() };
+        Ok((account, Past { ledger, position: Position::default(), intent, told: None, learned: None }))
+    }
+}
+
+/// Says how far something is, now and then.
+#[derive(Clone)]
+struct Pace<'p> {
+    now: fn() -> Timestamp,
+    last: Timestamp,
+    say: &'p dyn Fn(&str),
+}
+
+impl Pace<'_> {
+    fn tell(&mut self, line: impl FnOnce() -> String) {
+        let now = (self.now)();
+        if now.duration_since(self.last).unsigned_abs() >= PROGRESS_EVERY {
+            self.last = now;
+            (self.say)(&line());
+        }
+    }
+}
+
+/// What is odd about an account, and no reason to refuse it.
+fn remarks(account: &Account, ledger: &Ledger) -> Vec<String> {
+    let mut words = Vec::new();
+    match (&account.manifest, &account.record) {
+        (Some(Err(reason)), _) => words.push(format!("the account's manifest cannot be read: {reason}")),
+        (Some(Ok(manifest)), Some(record)) => {
+            if manifest.record_sha256 != record.sha256 {
+                words.push(format!(
+                    "the record was edited since it was given: its sha256 is {}, its manifest says {}",
+                    record.sha256, manifest.record_sha256
+                ));
+            }
+            if manifest.events != ledger.events() {
+                words.push(format!("the record holds {} events, its manifest says {}", ledger.events(), manifest.events));
+            }
+        }
+        (Some(Ok(manifest)), None) => {
+            words.push(format!("the account has no record, but its manifest speaks of {} events", manifest.events));
+        }
+        (None, _) => {}
+    }
+    words
+}
+
+/// What a dry run says.
+fn foretold(view: &View, past: &Past, new: &BTreeMap<String, u64>) -> String {
+    let mut text = format!("learning `{}` would record:\n", past.intent.name);
+    text.push_str(match past.told {
+        Some(_) => "  its intent: told here already\n",
+        None => "  its intent\n",
+    });
+    for (name, all) in &past.ledger.names {
+        let fresh = new.get(name).copied().unwrap_or(0);
+        let held = match all - fresh {
+            0 => String::new(),
+            held => format!(", {held} here already"),
+        };
+        text.push_str(&format!("  {name}: {fresh} new{held}\n"));
+    }
+    let pages = effect::pages_of(&view.state, |name| new.contains_key(name), past.told.is_none() || !new.is_empty());
+    if pages.is_empty() {
+        text.push_str("no page would change\n");
+    } else {
+        let named: Vec<_> = pages.iter().take(PAGES_NAMED_MAX).map(|page| page.name.as_str()).collect();
+        let more = pages.len() - named.len();
+        let rest = if more == 0 { String::new() } else { format!(", and {more} more") };
+        text.push_str(&format!("pages that would change: {}{rest}\n", named.join(", ")));
+    }
+    text + "nothing was recorded\n"
+}
