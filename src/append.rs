@@ -6,12 +6,12 @@
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::lines::READ_BYTES;
+use crate::lines::copy;
 use crate::lock::{Lock, LockFault, WRITER_WAITS};
 use crate::log::{BATCH_BYTES_MAX, Log, LogError, Places, io_error};
 
@@ -58,7 +58,7 @@ pub struct Writer {
     places: Places,
     torn: Option<Torn>,
     rival: bool,
-    _lock: Lock,
+    lock: Lock,
 }
 
 impl Writer {
@@ -85,7 +85,7 @@ impl Writer {
         let size = file.metadata().map_err(io_error("read", path))?.len();
         let log = Log::classify(file, path, size, true)?;
         let torn = log.torn()?;
-        Ok(Writer { log, disk, places: places.clone(), torn, rival, _lock: lock })
+        Ok(Writer { log, disk, places: places.clone(), torn, rival, lock })
     }
 
     /// The log as it stands under the lock.
@@ -106,9 +106,9 @@ impl Writer {
         self.rival
     }
 
-    /// Appends a batch of whole lines: sets a torn tail aside, writes everything at once, syncs, and lets go of the lock. On an
-    /// error the file is as it was, or the error says otherwise.
-    pub fn append(self, batch: &[u8]) -> Result<(), LogError> {
+    /// Appends a batch of whole lines: sets a torn tail aside, writes everything at once, and syncs. On an error the file is as it
+    /// was, or the error says otherwise. Hands the lock on, for what has to be noted before the next writer comes.
+    pub fn append(self, batch: &[u8]) -> Result<Lock, LogError> {
         if batch.len() > BATCH_BYTES_MAX {
             return Err(LogError::BatchTooLarge { bytes: batch.len() });
         }
@@ -129,7 +129,8 @@ impl Writer {
         (self.disk.sync)(&self.log.file).map_err(|source| {
             let _ = self.cut_back(bytes.len()) && self.put_back();
             LogError::Unknown { path: path(), source }
-        })
+        })?;
+        Ok(self.lock)
     }
 
     fn write_all(&self, bytes: &[u8]) -> (usize, io::Result<()>) {
@@ -172,24 +173,12 @@ impl Log {
             return Ok(None);
         }
         let mut digest = Sha256::new();
-        self.copy_torn(|piece| {
+        copy(&self.file, offset..self.tail.size, |piece| {
             digest.update(piece);
             Ok(())
         })
         .map_err(io_error("read", &self.path))?;
         Ok(Some(Torn { offset, bytes, sha256: hex::encode(digest.finalize()) }))
-    }
-
-    fn copy_torn(&self, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let mut at = self.tail.whole;
-        let mut buffer = vec![0; READ_BYTES];
-        while at < self.tail.size {
-            let piece = usize::try_from(self.tail.size - at).unwrap_or(usize::MAX).min(READ_BYTES);
-            self.file.read_exact_at(&mut buffer[..piece], at)?;
-            each(&buffer[..piece])?;
-            at += piece as u64;
-        }
-        Ok(())
     }
 
     /// Copies a torn tail to a file of its own, and only when that is on the disk cuts it off.
@@ -198,7 +187,7 @@ impl Log {
         let copy = || -> io::Result<()> {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
             let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
-            self.copy_torn(|piece| io::Write::write_all(&mut file, piece))?;
+            copy(&self.file, torn.offset..torn.offset + torn.bytes, |piece| io::Write::write_all(&mut file, piece))?;
             file.sync_all()?;
             sync_folder(&path)
         };
@@ -225,6 +214,7 @@ fn mount_of(file: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lines::READ_BYTES;
     use crate::log::Position;
     use std::cell::Cell;
 
@@ -239,7 +229,7 @@ mod tests {
     }
 
     fn append(places: &Places, disk: Disk, batch: &str) -> Result<(), LogError> {
-        Writer::open(places, disk)?.append(batch.as_bytes())
+        Writer::open(places, disk)?.append(batch.as_bytes()).map(drop)
     }
 
     fn names(places: &Places) -> (Vec<(u64, String)>, Position) {
@@ -317,7 +307,7 @@ mod tests {
         let writer = Writer::open(&places, Disk::real()).unwrap();
         let torn = writer.torn().unwrap().clone();
         assert_eq!((torn.offset, torn.bytes), (15, 10));
-        writer.append(b"{\"name\":\"c.d\"}\n").unwrap();
+        drop(writer.append(b"{\"name\":\"c.d\"}\n").unwrap());
         let kept = places.torn.join(format!("15-{}", &torn.sha256[..8]));
         assert_eq!(std::fs::read(kept).unwrap(), b"{\"name\":\0\0");
         assert_eq!(std::fs::read(&places.log).unwrap(), b"{\"name\":\"a.b\"}\n{\"name\":\"c.d\"}\n");

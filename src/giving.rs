@@ -64,7 +64,7 @@ impl Kernel {
         let (events, dir) = (outbox.events, outbox.folder().to_string_lossy().into_owned());
         let sha256 = outbox.close(&selector, &stub(&selector, &names))?;
         let payload = Payload::of(&Given { selector: &selector.text(), events, dir: &dir, record_sha256: &sha256 });
-        let landed = self.commit(&mut view, vec![Unstamped::word(Word::AccountGiven, Door::Cli, payload)])?;
+        let landed = self.commit_sealed(&mut view, vec![Unstamped::word(Word::AccountGiven, Door::Cli, payload)])?;
         let mut words = std::mem::take(&mut view.words);
         if selection.lacks_key {
             words.push("without the key no receipt is proven, so none was given".to_owned());

@@ -11,7 +11,7 @@ use crate::capability::Kind;
 use crate::event::{Door, Event};
 use crate::hear::{Attempt, Rejected, Trial, examine};
 use crate::interpreter;
-use crate::kernel::{Error, Kernel, Unstamped, View};
+use crate::kernel::{Close, Error, Kernel, Unstamped, View};
 use crate::log::{Log, LogError, Wanted};
 use crate::markup;
 use crate::payload::Payload;
@@ -47,7 +47,8 @@ impl Kernel {
         self.make_key(view)?;
         let secret = self.home.secret()?;
         let author = self.caller.author();
-        self.commit_with(view, |view, first, _| {
+        let close = if tried.iter().any(Result::is_ok) { Close::Sealed } else { Close::Open };
+        self.commit_with(view, close, |view, first, _| {
             let seal = |(at, tried): (usize, Result<Trial, Rejected>)| {
                 let trial = match tried {
                     Ok(trial) => trial,

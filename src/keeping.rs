@@ -48,7 +48,7 @@ impl Kernel {
             words.extend(self.derive(&view).words);
         }
         let payload = Payload::of(&Retired { kind: kind.word(), name });
-        let landed = self.commit(&mut view, vec![Unstamped::word(Word::CapabilityRetired, Door::Cli, payload)])?;
+        let landed = self.commit_sealed(&mut view, vec![Unstamped::word(Word::CapabilityRetired, Door::Cli, payload)])?;
         words.append(&mut view.words);
         words.extend(landed.iter().map(|event| format!("retired {capability}: seq {}", event.seq)));
         let derived = self.derive(&view);

@@ -23,9 +23,10 @@ use crate::interpreter::{InterpreterFault, ShebangFault};
 use crate::log::{BATCH_BYTES_MAX, Log, LogError, Position};
 use crate::moment;
 use crate::payload::Payload;
-use crate::receipt::SECRET_BYTES;
-use crate::record::{Frame, RECORD_BYTES_MAX, write};
+use crate::receipt::{SECRET_BYTES, Secret};
+use crate::record::{Frame, RECORD_BYTES_MAX, front, write};
 use crate::script::ScriptError;
+use crate::seal::{Chain, Seal};
 use crate::shelf::ShelfError;
 use crate::state::State;
 use crate::turn::TurnError;
@@ -366,6 +367,61 @@ impl Unstamped {
     }
 }
 
+/// What the records of one batch share.
+struct Stamp {
+    id: String,
+    n: usize,
+    now: Timestamp,
+    highest: u64,
+}
+
+impl Stamp {
+    fn event(&self, at: usize, entry: Unstamped, speaker: Option<&Speaker>) -> Event<'static> {
+        let Own { occurred_at, by } = entry.own.unwrap_or_else(|| {
+            let speaker = speaker.filter(|_| entry.door != Door::Kernel);
+            Own { occurred_at: None, by: speaker.map(|by| by.as_str().to_owned()) }
+        });
+        Event {
+            seq: self.highest + 1 + at as u64,
+            id: Cow::Owned(Frame::id(&self.id, at + 1, self.n)),
+            name: entry.name,
+            occurred_at: Cow::Owned(occurred_at.unwrap_or_else(|| moment::text(moment::after(self.now, at)))),
+            by: by.map(Cow::Owned),
+            via: Some(entry.door),
+            payload: Cow::Owned(entry.payload.into_raw()),
+        }
+    }
+}
+
+/// A chain that was made before the lock was taken, with what tells its file from another.
+type Ahead = Option<((u64, u64), Chain)>;
+
+/// How a batch ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Close {
+    /// With what was asked for.
+    Open,
+    /// With a seal behind that.
+    Sealed,
+}
+
+/// What a seal at the end of a batch needs: the key, and the digest over the log in front of the batch.
+pub(crate) struct Sealer {
+    secret: Secret,
+    chain: Chain,
+}
+
+impl Sealer {
+    /// Makes the seal: an event without a payload yet, behind these lines of its batch.
+    fn close(mut self, lines: &[u8], bare: Event<'static>) -> Event<'static> {
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            self.chain.take_line(line.strip_suffix(b"\n").unwrap_or(line), self.chain.offset() == 0);
+        }
+        let seal = Seal::sign(&self.secret, &self.chain, bare.seq - 1, front(&bare).as_bytes());
+        Event { payload: Cow::Owned(Payload::of(&seal).into_raw()), ..bare }
+    }
+}
+
 #[derive(Serialize)]
 struct Recovered<'a> {
     offset: u64,
@@ -425,7 +481,12 @@ impl Kernel {
     /// Appends one batch, syncs it, and takes it into the view. Makes the home if it is none; the first batch of a log opens
     /// with `kernel.initialized`, one that finds a torn tail with `log.recovered`. Returns what was asked for, as it landed.
     pub(crate) fn commit(&self, view: &mut View, asked: Vec<Unstamped>) -> Result<Vec<Event<'static>>, Error> {
-        self.commit_with(view, |_, _, _| Ok(asked))
+        self.commit_with(view, Close::Open, |_, _, _| Ok(asked))
+    }
+
+    /// The same, with a seal over the whole log as the batch's last record. Without the key there is none.
+    pub(crate) fn commit_sealed(&self, view: &mut View, asked: Vec<Unstamped>) -> Result<Vec<Event<'static>>, Error> {
+        self.commit_with(view, Close::Sealed, |_, _, _| Ok(asked))
     }
 
     /// The same for what depends on the state or the log under the lock, or on its own number: the first one asked for gets the
@@ -433,9 +494,11 @@ impl Kernel {
     pub(crate) fn commit_with(
         &self,
         view: &mut View,
+        close: Close,
         ask: impl FnOnce(&View, u64, &Log) -> Result<Vec<Unstamped>, Error>,
     ) -> Result<Vec<Event<'static>>, Error> {
         self.make_key(view)?;
+        let ahead = self.chain_ahead(close)?;
         let writer = Writer::open(&self.home.places(), self.world.disk)?;
         view.take_in(writer.log())?;
         if writer.rival() {
@@ -449,9 +512,12 @@ impl Kernel {
             return Ok(Vec::new());
         }
         batch.extend(asked);
-        let (mut events, bytes) = self.stamp(view.position.highest, batch)?;
+        let seal = self.sealer(view.key, close, writer.log(), ahead)?;
+        let seals = usize::from(seal.is_some());
+        let (mut events, bytes) = self.stamp(view.position.highest, batch, seal)?;
         let (tail, torn) = (writer.log().tail(), writer.torn().cloned());
-        writer.append(&bytes)?;
+        let lock = writer.append(&bytes)?;
+        drop(lock);
         if let Some(torn) = torn {
             let name = format!("{}-{}", torn.offset, &torn.sha256[..8]);
             view.words.push(format!("set {} torn bytes at byte {} aside in .self/torn/{name}", torn.bytes, torn.offset));
@@ -465,6 +531,7 @@ impl Kernel {
             view.state.apply(event);
             view.position.highest = event.seq;
         }
+        events.truncate(events.len() - seals);
         Ok(events.split_off(own))
     }
 
@@ -483,41 +550,53 @@ impl Kernel {
 
     /// Gives numbers, ids, moments, door and speaker. The moments of a batch lie a nanosecond apart, so that name, moment and
     /// speaker name one event, in any home. A record over the limit becomes a refusal.
-    fn stamp(&self, highest: u64, batch: Vec<Unstamped>) -> Result<(Vec<Event<'static>>, Vec<u8>), Error> {
-        let (id, now, n) = (hex::encode(self.random::<16>()?), (self.world.now)(), batch.len());
+    fn stamp(&self, highest: u64, batch: Vec<Unstamped>, seal: Option<Sealer>) -> Result<(Vec<Event<'static>>, Vec<u8>), Error> {
+        let n = batch.len() + usize::from(seal.is_some());
+        let stamp = Stamp { id: hex::encode(self.random::<16>()?), n, now: (self.world.now)(), highest };
+        let speaker = self.caller.speaker.as_ref();
         let mut bytes = Vec::new();
         let mut events = Vec::with_capacity(n);
         for (at, entry) in batch.into_iter().enumerate() {
-            let moment = moment::text(moment::after(now, at));
-            let stamped = |entry: Unstamped| {
-                let speaker = self.caller.speaker.as_ref().filter(|_| entry.door != Door::Kernel);
-                let (own_moment, by) = match entry.own {
-                    Some(own) => (own.occurred_at, own.by),
-                    None => (None, speaker.map(|by| by.as_str().to_owned())),
-                };
-                Event {
-                    seq: highest + 1 + at as u64,
-                    id: Cow::Owned(Frame::id(&id, at + 1, n)),
-                    name: entry.name,
-                    occurred_at: Cow::Owned(own_moment.unwrap_or_else(|| moment.clone())),
-                    by: by.map(Cow::Owned),
-                    via: Some(entry.door),
-                    payload: Cow::Owned(entry.payload.into_raw()),
-                }
-            };
-            let mut event = stamped(entry);
+            let mut event = stamp.event(at, entry, speaker);
             let start = bytes.len();
             write(&mut bytes, &event);
             let length = bytes.len() - start - 1;
             if length > RECORD_BYTES_MAX {
                 bytes.truncate(start);
                 let reason = format!("the record would be {length} bytes; the limit is {RECORD_BYTES_MAX}");
-                event = stamped(Unstamped::refused(&Refused::new(&event.name, reason, event.payload.get())));
+                let refused = Unstamped::refused(&Refused::new(&event.name, reason, event.payload.get()));
+                event = stamp.event(at, refused, speaker);
                 write(&mut bytes, &event);
             }
             events.push(event);
         }
+        if let Some(seal) = seal {
+            let bare = Unstamped::word(Word::LogSealed, Door::Kernel, Payload::empty());
+            let event = seal.close(&bytes, stamp.event(n - 1, bare, None));
+            write(&mut bytes, &event);
+            events.push(event);
+        }
         Ok((events, bytes))
+    }
+
+    /// The digest over the log as it is before the lock is taken, so that little is left to do under it; and of which file it is.
+    fn chain_ahead(&self, close: Close) -> Result<Ahead, Error> {
+        let mut chain = Chain::default();
+        let log = if close == Close::Sealed { Log::open(&self.home.places())? } else { None };
+        let Some(log) = log.filter(|log| log.steady() && !log.tail().lacks_newline) else { return Ok(None) };
+        log.chain(&mut chain, |_, _| {})?;
+        Ok(log.identity().map(|identity| (identity, chain)))
+    }
+
+    /// What a seal behind the log under the lock needs; none without the key.
+    fn sealer(&self, key: Key, close: Close, log: &Log, ahead: Ahead) -> Result<Option<Sealer>, Error> {
+        let secret = if (close, key) == (Close::Sealed, Key::Here) { self.home.secret()? } else { None };
+        let Some(secret) = secret else { return Ok(None) };
+        let same =
+            |(identity, chain): &((u64, u64), Chain)| log.identity() == Some(*identity) && chain.offset() <= log.tail().whole;
+        let mut chain = ahead.filter(same).map(|(_, chain)| chain).unwrap_or_default();
+        log.chain(&mut chain, |_, _| {})?;
+        Ok(Some(Sealer { secret, chain }))
     }
 
     /// What a draft becomes: itself, or a refusal if it declares a need that this home cannot grant.

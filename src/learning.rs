@@ -17,7 +17,7 @@ use crate::asking::{Prompted, prompted};
 use crate::directory::{Account, AccountError, Deposits};
 use crate::effect;
 use crate::event::Door;
-use crate::kernel::{Error, Kernel, Own, Unstamped, View};
+use crate::kernel::{Close, Error, Kernel, Own, Unstamped, View};
 use crate::log::{Log, LogError, Position};
 use crate::payload::Payload;
 use crate::prompt::{self, Evidence, Lesson};
@@ -102,8 +102,15 @@ impl<'a> Deposit<'a> {
         Deposit { account, rest, deposited: 0, skipped: 0, is_done: false }
     }
 
-    /// The next batch: the telling first, if it is new; that it was learned last, if anything was new.
-    fn batch(&mut self, past: &mut Past) -> Result<Vec<Unstamped>, AccountError> {
+    /// How the next batch ends: the last one with a seal.
+    fn close(&self) -> Close {
+        let rest = self.rest.as_ref().map_or(0, Deposits::bytes_left);
+        if rest < DEPOSIT_BYTES as u64 { Close::Sealed } else { Close::Open }
+    }
+
+    /// The next batch: the telling first, if it is new; that it was learned last, if anything was new. Only a batch that ends
+    /// with a seal is the last.
+    fn batch(&mut self, past: &mut Past, close: Close) -> Result<Vec<Unstamped>, AccountError> {
         let mut batch = Vec::new();
         if past.told.is_none() {
             batch.push(Unstamped::word(Word::IntentDeclared, Door::Cli, Payload::of(&past.intent)));
@@ -125,6 +132,9 @@ impl<'a> Deposit<'a> {
             if bytes >= DEPOSIT_BYTES {
                 return Ok(batch);
             }
+        }
+        if close == Close::Open {
+            return Ok(batch);
         }
         self.is_done = true;
         if let Some(record) = &self.account.record {
@@ -157,9 +167,10 @@ impl Kernel {
         }
         let (mut deposit, mut pace) = (Deposit::of(&account), pace);
         while !deposit.is_done {
-            let landed = self.commit_with(&mut view, |_, _, log| {
+            let close = deposit.close();
+            let landed = self.commit_with(&mut view, close, |_, _, log| {
                 past.take_in(log)?;
-                Ok(deposit.batch(&mut past)?)
+                Ok(deposit.batch(&mut past, close)?)
             })?;
             if let Some(told) = landed.iter().find(|event| Word::of(&event.name) == Some(Word::IntentDeclared)) {
                 past.told = Some(told.seq);

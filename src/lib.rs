@@ -48,6 +48,7 @@ pub mod record;
 pub mod rendering;
 pub mod running;
 pub mod script;
+pub mod seal;
 pub mod shelf;
 mod slip;
 pub mod standing;

@@ -69,7 +69,13 @@ impl<'f> Lines<'f> {
     /// The line moved to, as what it is in a log.
     #[must_use]
     pub fn line(&self) -> Line<'_> {
-        if self.huge { Line::Damaged } else { Line::read(self.text()) }
+        self.whole().map_or(Line::Damaged, |line| Line::of(line, self.start == 0))
+    }
+
+    /// Its bytes as they stand, without the newline; `None` if it is longer than [`RECORD_BYTES_READ_MAX`].
+    #[must_use]
+    pub fn whole(&self) -> Option<&[u8]> {
+        (!self.huge).then(|| &self.buffer[self.line.clone()])
     }
 
     /// Its bytes: a BOM at the start of the file and a CR at the end are no part of it. Of a line longer than
@@ -104,4 +110,17 @@ impl<'f> Lines<'f> {
     pub fn next(&self) -> u64 {
         self.read_to - (self.buffer.len() - self.at) as u64
     }
+}
+
+/// Reads a stretch of a file in pieces.
+pub fn copy(file: &File, stretch: Range<u64>, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    let mut at = stretch.start;
+    let mut buffer = vec![0; READ_BYTES];
+    while at < stretch.end {
+        let piece = usize::try_from(stretch.end - at).unwrap_or(usize::MAX).min(READ_BYTES);
+        file.read_exact_at(&mut buffer[..piece], at)?;
+        each(&buffer[..piece])?;
+        at += piece as u64;
+    }
+    Ok(())
 }

@@ -10,9 +10,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::event::Event;
-use crate::lines::{Lines, READ_BYTES};
+use crate::lines::{Lines, READ_BYTES, copy};
 use crate::lock::{Lock, LockFault, READER_WAITS, WRITER_WAITS};
 use crate::record::Line;
+use crate::seal::Chain;
 use crate::tail::Tail;
 
 /// The largest batch, in bytes.
@@ -209,6 +210,41 @@ impl Log {
         Ok(found)
     }
 
+    /// Takes the lines from where a chain stands to the end into it, showing each one first, with the chain as it is in front of
+    /// it. A last line that lacks its newline counts as if it had it: the next append writes it first.
+    pub fn chain(&self, chain: &mut Chain, mut each: impl FnMut(Stood<'_>, &mut Chain)) -> Result<(), LogError> {
+        let start = chain.offset();
+        if start >= self.tail.whole {
+            return Ok(());
+        }
+        let mut lines = Lines::from(&self.file, start, self.tail.whole);
+        let failed = |fault| io_error("read", &self.path)(fault);
+        while lines.step().map_err(failed)? {
+            let (number, offset, whole) = (chain.lines() + 1, chain.offset(), lines.whole());
+            let line = lines.line();
+            let payload = match (&line, whole) {
+                (Line::Record(record), Some(whole)) => record.payload_in(whole),
+                (Line::Record(_) | Line::Blank | Line::Damaged, _) => None,
+            };
+            each(Stood { number, offset, whole: whole.unwrap_or_default(), line }, chain);
+            match whole {
+                Some(whole) => chain.take(whole, payload),
+                None => {
+                    let end = lines.next() - u64::from(lines.has_newline());
+                    chain
+                        .take_long(end - offset, |each| {
+                            copy(&self.file, offset..end, |piece| {
+                                each(piece);
+                                Ok(())
+                            })
+                        })
+                        .map_err(failed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Reads the events behind a position and moves it to the end.
     pub fn resume(&self, position: &mut Position, each: &mut impl FnMut(Event<'_>)) -> Result<(), LogError> {
         self.read(position, &mut |event, _| each(event))
@@ -236,6 +272,19 @@ impl Log {
         }
         Ok(())
     }
+}
+
+/// A line of the log as it stands.
+#[derive(Debug)]
+pub struct Stood<'l> {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Where it starts, in bytes.
+    pub offset: u64,
+    /// Its bytes without the newline, BOM and CR included; empty for one that is too long for a record.
+    pub whole: &'l [u8],
+    /// What it is.
+    pub line: Line<'l>,
 }
 
 /// Which records a script is fed.

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -66,6 +67,12 @@ impl<'a> Line<'a> {
             None => Line::Damaged,
         }
     }
+
+    /// Reads one line as it stands in the file, whose first line may open with a byte order mark.
+    #[must_use]
+    pub fn of(line: &'a [u8], is_first: bool) -> Line<'a> {
+        Line::read(if is_first { line.strip_prefix(BOM).unwrap_or(line) } else { line })
+    }
 }
 
 impl<'a> Record<'a> {
@@ -103,6 +110,15 @@ impl<'a> Record<'a> {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Where the payload stands in the line that this record was read from; `None` if the line has none.
+    #[must_use]
+    pub fn payload_in(&self, line: &[u8]) -> Option<Range<usize>> {
+        let Cow::Borrowed(payload) = &self.payload else { return None };
+        let start = (payload.get().as_ptr() as usize).checked_sub(line.as_ptr() as usize)?;
+        let end = start + payload.get().len();
+        (end <= line.len()).then_some(start..end)
     }
 
     /// The event this record is at its place in the file.
@@ -153,6 +169,14 @@ impl<'a> Start<'a> {
 
 /// Prints an event as a record and a newline behind `out`.
 pub fn write(out: &mut Vec<u8>, event: &Event<'_>) {
+    out.extend_from_slice(front(event).as_bytes());
+    out.extend_from_slice(event.payload.get().as_bytes());
+    out.extend_from_slice(b"}\n");
+}
+
+/// The part of an event's record in front of its payload.
+#[must_use]
+pub fn front(event: &Event<'_>) -> String {
     let mut line = format!(
         "{{\"id\":{},\"seq\":{},\"name\":{},\"occurred_at\":{}",
         quoted(&event.id),
@@ -165,10 +189,8 @@ pub fn write(out: &mut Vec<u8>, event: &Event<'_>) {
             line.push_str(&format!(",\"{key}\":{}", quoted(&value)));
         }
     }
-    out.extend_from_slice(line.as_bytes());
-    out.extend_from_slice(b",\"payload\":");
-    out.extend_from_slice(event.payload.get().as_bytes());
-    out.extend_from_slice(b"}\n");
+    line.push_str(",\"payload\":");
+    line
 }
 
 /// The place of a record in its batch, read off an id of the form `<32 hex>.<k>-<n>`.
@@ -268,6 +290,17 @@ mod tests {
         let mut out = Vec::new();
         write(&mut out, &read(line));
         assert_eq!(String::from_utf8(out).unwrap(), format!("{line}\n"));
+    }
+
+    #[test]
+    fn a_payload_is_found_in_its_line() {
+        let check = |line: &str, expect: Option<&str>| {
+            let Line::Record(record) = Line::read(line.as_bytes()) else { panic!("no record: {line}") };
+            assert_eq!(record.payload_in(line.as_bytes()).map(|range| &line[range]), expect, "{line}");
+        };
+        check(" {\"name\":\"a.b\", \"Payload\" : {\"n\": 1 } ,\"x\":2}\r", Some("{\"n\": 1 }"));
+        check("{\"payload\":null,\"name\":\"a.b\"}", Some("null"));
+        check("{\"name\":\"a.b\"}", None);
     }
 
     #[test]

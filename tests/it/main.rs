@@ -18,6 +18,7 @@ mod readme;
 mod receipts;
 mod script_runner;
 mod scripts;
+mod seals;
 mod shell_machine;
 mod terminal;
 mod tidy;

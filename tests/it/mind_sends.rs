@@ -385,7 +385,7 @@ fn a_script_is_judged_behind_the_declarations_of_its_own_body() {
     let declaration = r#"{"name":"command.declared","payload":{"name":"note"}}"#;
     home.run(["hear"]).stdin(format!("```self command/note\n#!/bin/sh\n```\n{declaration}\n")).stderr_any().check();
     let names: Vec<_> = home.records().into_iter().skip(2).map(|record| record.name).collect();
-    assert_eq!(names, ["command.declared", "script.compiled"]);
+    assert_eq!(names, ["command.declared", "script.compiled", "log.sealed"]);
     home.hear("```self command/other\n#!/bin/sh\n```");
     let rejected = home.payloads("script.rejected").remove(0);
     assert!(rejected.contains("not declared"), "{rejected}");

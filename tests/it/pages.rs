@@ -29,7 +29,7 @@ fn count(n: usize) -> String {
     format!("<h1>Count</h1>\n<p>{n}</p>\n")
 }
 
-/// A home with the page `count` over `a.b`; its receipt is seq 3.
+/// A home with the page `count` over `a.b`; its receipt is seq 3, and the seal behind it seq 4.
 #[track_caller]
 fn with_count() -> Home {
     let home = Home::new();
@@ -228,7 +228,7 @@ fn a_page_whose_script_was_edited_shows_what_stands_and_names_the_difference() {
     let home = with_count();
     let path = "capabilities/projectors/count/run";
     fs::write(home.join(path), "#!/bin/sh\necho '<p>edited</p>'\n").unwrap();
-    home.append(crate::home::line(4, "pipe", "a.b", "{}"));
+    home.append(crate::home::line(5, "pipe", "a.b", "{}"));
     home.run(["show", "count"]).stdout(count(0)).stderr_has(&[path, "is not what was signed", "self rehydrate"]).check();
     home.run(["rehydrate"]).stderr_any().check();
     home.run(["show", "count"]).stdout(count(1)).check();
@@ -352,7 +352,7 @@ fn after_an_older_log_was_put_back_pages_show_that_log() {
     assert_eq!(page(&home), count(3));
     home.write_log(&old);
     home.run(["show", "count"]).stdout(count(0)).stderr_any().check();
-    home.write_log([old, crate::home::line(4, "pipe", "a.b", "{}").into_bytes()].concat());
+    home.write_log([old, crate::home::line(5, "pipe", "a.b", "{}").into_bytes()].concat());
     home.hear(r#"{"name":"n.n"}"#);
     assert_eq!(page(&home), count(1));
 }
@@ -362,8 +362,8 @@ fn after_an_older_log_was_put_back_pages_show_that_log() {
 #[test]
 fn retiring_takes_script_and_page_away() {
     let home = with_count();
-    home.run(["retire", "projector/count"]).stderr_has(&["retired projector/count: seq 4"]).check();
-    assert_eq!(home.told_from(4), [r#"4 cli capability.retired {"type":"projector","name":"count"}"#]);
+    home.run(["retire", "projector/count"]).stderr_has(&["retired projector/count: seq 5"]).check();
+    assert_eq!(home.told_from(5)[0], r#"5 cli capability.retired {"type":"projector","name":"count"}"#);
     assert!(!home.join(PAGE).exists() && !home.join("capabilities/projectors").exists());
     home.run(["show", "count"]).stderr_has(&["there is no projection"]).status(1).check();
     home.run(["quiet"]).check();
@@ -426,7 +426,7 @@ fn derived(home: &Home) -> BTreeMap<PathBuf, Vec<u8>> {
 fn a_home_rebuilt_from_log_and_key_has_the_same_bytes() {
     let home = with_count();
     home.hear(&(command("deep/x") + &fence("command/deep/x", "#!/bin/sh\necho '{\"name\":\"a.b\"}'\n")));
-    home.run(["run", "deep/x"]).stdout("appended seq 6 a.b\n").check();
+    home.run(["run", "deep/x"]).stdout("appended seq 8 a.b\n").check();
     let before = derived(&home);
     assert_eq!(before.len(), 5, "{:?}", before.keys());
     home.sh("rm -r capabilities site .self; self rehydrate").stderr_any().check();
@@ -442,7 +442,7 @@ fn a_home_rebuilt_from_log_and_key_has_the_same_bytes() {
     }
     other.run(["rehydrate"]).stderr_any().check();
     assert_eq!(derived(&other), before);
-    other.run(["run", "deep/x"]).stdout("appended seq 7 a.b\n").check();
+    other.run(["run", "deep/x"]).stdout("appended seq 9 a.b\n").check();
     assert_eq!(page(&other), count(2));
 }
 

@@ -20,7 +20,7 @@ pub fn fence(capability: &str, script: &str) -> String {
     format!("```self {capability}\n{script}```\n")
 }
 
-/// A home in which `command/x` is this script. Its receipt is seq 3.
+/// A home in which `command/x` is this script. Its receipt is seq 3, and the seal behind it seq 4.
 #[track_caller]
 fn with_command(script: &str) -> Home {
     let home = Home::new();
@@ -65,14 +65,14 @@ fn a_fenced_script_is_installed_byte_for_byte() {
     let home = with_command(script);
     assert_eq!(fs::read(home.join(SCRIPT_PATH)).unwrap(), script.as_bytes());
     assert_eq!(home.mode(SCRIPT_PATH), 0o700);
-    home.run_x().stdout("appended seq 4 a.b\n").check();
+    home.run_x().stdout("appended seq 5 a.b\n").check();
 }
 
 #[test]
 fn a_script_with_cr_line_ends_is_mended() {
     let home = with_command(&HONEST.replace('\n', "\r\n"));
     assert_eq!(fs::read(home.join(SCRIPT_PATH)).unwrap(), HONEST.as_bytes());
-    home.run_x().stdout("appended seq 4 a.b\n").check();
+    home.run_x().stdout("appended seq 5 a.b\n").check();
 }
 
 #[track_caller]
@@ -113,7 +113,7 @@ fn a_shebang_with_a_blank_and_an_argument_works() {
 fn a_home_whose_path_holds_a_space_runs_scripts() {
     let home = Home::called("my home");
     install(&home, HONEST);
-    home.run_x().stdout("appended seq 4 a.b\n").check();
+    home.run_x().stdout("appended seq 5 a.b\n").check();
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_script_that_names_nothing_is_for_the_one_pending_declaration() {
     let script = serde_json::to_string(HONEST).unwrap();
     let authored = format!(r#"{{"name":"script.authored","payload":{{"script":{script}}}}}"#);
     home.hear(&(command("x") + &authored));
-    home.run_x().stdout("appended seq 4 a.b\n").check();
+    home.run_x().stdout("appended seq 5 a.b\n").check();
     home.hear(&(command("y") + &command("z") + &authored));
     assert_eq!(home.reasons(), ["the script names no capability, and 2 declarations are pending, not one"]);
 }
@@ -150,7 +150,7 @@ fn a_script_in_a_log_that_never_had_a_key_is_installed() {
     let home = Home::with_log(first_line() + &declared);
     home.hear(&fence("command/x", HONEST));
     assert_eq!(home.count("script.compiled"), 1, "{:?}", home.reasons());
-    home.run_x().stdout("appended seq 4 a.b\n").check();
+    home.run_x().stdout("appended seq 5 a.b\n").check();
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_rejection_leaves_the_script_that_is_in_force() {
     let home = with_command(HONEST);
     home.hear(&fence("command/x", "echo\n"));
     assert_eq!(home.count("script.rejected"), 1);
-    home.run_x().stdout("appended seq 5 a.b\n").check();
+    home.run_x().stdout("appended seq 6 a.b\n").check();
 }
 
 // ---- Running ---------------------------------------------------------------------------------------------------------------
@@ -251,8 +251,8 @@ fn a_name_of_the_kernel_from_a_command_is_refused_and_the_rest_lands() {
     let home = with_command(
         "#!/bin/sh\necho '{\"name\":\"a.b\"}'\necho '{\"name\":\"script.compiled\",\"payload\":{}}'\necho '{\"name\":\"c.d\"}'\n",
     );
-    home.run_x().stdout("appended seq 4 a.b\nappended seq 6 c.d\n").stderr_has(&["refused script.compiled"]).check();
-    let told: Vec<_> = home.records().split_off(3).into_iter().map(|it| (it.via.unwrap(), it.name)).collect();
+    home.run_x().stdout("appended seq 5 a.b\nappended seq 7 c.d\n").stderr_has(&["refused script.compiled"]).check();
+    let told: Vec<_> = home.records().split_off(4).into_iter().map(|it| (it.via.unwrap(), it.name)).collect();
     let told: Vec<_> = told.iter().map(|(via, name)| (&**via, &**name)).collect();
     assert_eq!(told, [("cli", "a.b"), ("kernel", "event.refused"), ("cli", "c.d")]);
 }
@@ -261,14 +261,14 @@ fn a_name_of_the_kernel_from_a_command_is_refused_and_the_rest_lands() {
 fn a_script_from_a_command_is_refused_and_the_rest_lands() {
     let authored = r##"{"name":"script.authored","payload":{"type":"command","name":"x","script":"#!/bin/sh\n"}}"##;
     let home = with_command(&format!("#!/bin/sh\ncat <<'END'\n{authored}\n{{\"name\":\"a.b\"}}\nEND\n"));
-    home.run_x().stdout("appended seq 5 a.b\n").stderr_has(&["refused script.authored"]).check();
+    home.run_x().stdout("appended seq 6 a.b\n").stderr_has(&["refused script.authored"]).check();
     assert_eq!((home.count("script.compiled"), home.count("capability.died")), (1, 0));
 }
 
 #[test]
 fn a_command_may_grow_a_command() {
     let home = with_command(&format!("#!/bin/sh\ncat <<'END'\n{}END\n", command("y")));
-    home.run_x().stdout("appended seq 4 command.declared\n").check();
+    home.run_x().stdout("appended seq 5 command.declared\n").check();
     home.run(["work"]).stdout_has(&["DECLARATION (command \"y\"):"]).check();
 }
 
@@ -327,8 +327,8 @@ fn the_log_comes_on_stdin_as_it_stands() {
 fn a_script_that_reads_no_stdin_loses_nothing_on_a_20_mb_log() {
     let home = with_command(HONEST);
     let payload = format!(r#"{{"text":"{}"}}"#, "x".repeat(1 << 18));
-    home.append((4..84).map(|seq| line(seq, "pipe", "n.n", &payload)).collect::<String>());
-    home.run_x().stdout("appended seq 84 a.b\n").check();
+    home.append((5..85).map(|seq| line(seq, "pipe", "n.n", &payload)).collect::<String>());
+    home.run_x().stdout("appended seq 85 a.b\n").check();
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn one_command_never_runs_twice_at_once() {
     let ended = at_once((0..3).map(|_| home.run_x().stdout_any()).collect());
     let mut told: Vec<_> = ended.iter().map(Ended::text).collect();
     told.sort();
-    assert_eq!(told, ["appended seq 4 a.b\n", "appended seq 5 a.b\n", "appended seq 6 a.b\n"]);
+    assert_eq!(told, ["appended seq 5 a.b\n", "appended seq 6 a.b\n", "appended seq 7 a.b\n"]);
 }
 
 #[test]
@@ -398,7 +398,7 @@ fn sigterm_during_a_run_leaves_no_orphan_no_lock_and_no_batch() {
 #[test]
 fn a_daemon_that_keeps_stdout_does_not_outlive_its_run() {
     let home = with_command("#!/bin/sh\nsetsid sleep 300.0777 &\necho '{\"name\":\"a.b\"}'\n");
-    let ended = home.run_x().stdout("appended seq 4 a.b\n").check();
+    let ended = home.run_x().stdout("appended seq 5 a.b\n").check();
     assert!(ended.took.as_millis() < 1000, "{:?}", ended.took);
     wait_until("the daemon is gone", || !runs("300.0777"));
 }
@@ -423,7 +423,7 @@ fn a_script_that_ignores_term_ends_at_the_time_limit() {
 #[test]
 fn five_megabytes_on_stderr_are_no_deadlock() {
     let home = with_command("#!/bin/sh\nhead -c 5000000 /dev/zero | tr '\\0' e >&2\necho '{\"name\":\"a.b\"}'\n");
-    home.run_x().stdout("appended seq 4 a.b\n").stderr_any().check();
+    home.run_x().stdout("appended seq 5 a.b\n").stderr_any().check();
 }
 
 #[test]
@@ -456,7 +456,7 @@ fn is_not_run(change: impl FnOnce(&Path)) {
     home.hear(r#"{"name":"n.n"}"#);
     home.run_x().stderr_has(&[SCRIPT_PATH]).status(1).check();
     home.run(["rehydrate"]).stderr_any().check();
-    home.run_x().stdout("appended seq 5 a.b\n").check();
+    home.run_x().stdout("appended seq 6 a.b\n").check();
 }
 
 #[test]
@@ -484,7 +484,7 @@ fn an_edited_script_is_replaced_when_it_is_authored_anew() {
     fs::write(home.join(SCRIPT_PATH), "#!/bin/sh\n# edited\n").unwrap();
     let body = command("x") + &fence("command/x", HONEST);
     home.run(["hear"]).stdin(body).stderr_has(&["aside"]).check();
-    home.run_x().stdout("appended seq 6 a.b\n").check();
+    home.run_x().stdout("appended seq 8 a.b\n").check();
     let aside: Vec<_> = home.files().into_iter().filter(|path| path.starts_with(".self/aside")).collect();
     assert_eq!(aside.len(), 1);
     assert_eq!(fs::read_to_string(home.join(&aside[0])).unwrap(), "#!/bin/sh\n# edited\n");
@@ -496,7 +496,7 @@ fn a_script_that_was_never_put_in_place_is_put_in_place_and_run() {
     for folder in [".self", "capabilities"] {
         fs::remove_dir_all(home.join(folder)).unwrap();
     }
-    home.run_x().stdout("appended seq 4 a.b\n").stderr_any().check();
+    home.run_x().stdout("appended seq 5 a.b\n").stderr_any().check();
     assert_eq!(fs::read_to_string(home.join(SCRIPT_PATH)).unwrap(), HONEST);
 }
 
