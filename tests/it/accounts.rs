@@ -93,7 +93,10 @@ fn a_record_holds_the_stored_lines_byte_for_byte() {
         dir.canonicalize().unwrap().display()
     );
     assert_eq!(home.payloads("account.given"), [given]);
-    assert_eq!(home.records().last().unwrap().via.as_deref(), Some("cli"));
+    let last: Vec<_> = home.records().iter().rev().take(2).map(|it| (it.name.clone(), it.via.clone().unwrap())).collect();
+    let [sealed, given] =
+        [("log.sealed", "kernel"), ("account.given", "cli")].map(|(name, via)| (name.to_owned(), via.to_owned()));
+    assert_eq!(last, [sealed, given]);
 }
 
 #[test]
@@ -534,6 +537,7 @@ fn a_record_cut_short_is_completed_without_doubles() {
     learn(&whole, &account(&whole, &large()));
     let expect: Vec<_> = notes(&whole).iter().map(essence).collect();
     assert_eq!((expect.len(), lessons(&whole).len(), whole.count("intent.declared")), (100, 1, 1));
+    assert_eq!((whole.count("log.sealed"), whole.records().last().unwrap().name.as_str()), (1, "log.sealed"));
     let batches: std::collections::BTreeSet<_> = whole.records().iter().map(|record| record.frame().0).collect();
     assert!(batches.len() > 2, "{}", batches.len());
 
