@@ -27,6 +27,9 @@ use crate::vocabulary::Word;
 /// From how many bytes on a batch of a deposit is full; its last record may be as large as any.
 const DEPOSIT_BYTES: usize = 4 << 20;
 
+/// What a record takes beside its name and payload, in bytes, more or less.
+const ENVELOPE_BYTES: usize = 256;
+
 /// How long reading takes before it tells how far it is, and how often it tells.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 
@@ -124,7 +127,7 @@ impl<'a> Deposit<'a> {
                 continue;
             }
             self.deposited += 1;
-            bytes += deposit.bytes();
+            bytes += ENVELOPE_BYTES + deposit.name.as_str().len() + deposit.payload.get().len();
             let door = Door::Learn(self.account.name.clone().into());
             let own = Own { occurred_at: deposit.occurred_at, by: deposit.by };
             let name = deposit.name.as_str().to_owned().into();
