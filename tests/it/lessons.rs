@@ -364,7 +364,7 @@ const ODD: [&str; 18] = [
     "{}",
     r#"[null,[{"<script>":["<script>"]}],"<script>",7]"#,
     r#"{"name":7,"occurred_at":[],"by":{}}"#,
-    r#"{"name":"<script>","occurred_at":"<script>","by":"<script>","nth":"<script>"}"#,
+    r#"{"name":"<script>","occurred_at":"<script>","by":"<script>","x":"<script>"}"#,
 ];
 
 #[test]
