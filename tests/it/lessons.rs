@@ -153,8 +153,19 @@ pub fn learn(home: &Home, account: &Path) {
 #[track_caller]
 pub fn learned(lesson: &str) -> Home {
     let home = Home::new();
-    learn(&home, &Path::new(ROOT).join("lessons").join(lesson));
+    learn(&home, &account(&home, lesson));
+    if let Ok(record) = fs::read_to_string(format!("{ROOT}/lessons/{lesson}/record.jsonl")) {
+        home.hear(record.trim_end());
+    }
     home
+}
+
+/// A lesson as this kernel can learn it: its intent alone.
+fn account(home: &Home, lesson: &str) -> PathBuf {
+    let account = home.beside(format!("lessons/{lesson}"));
+    fs::create_dir_all(&account).unwrap();
+    fs::copy(format!("{ROOT}/lessons/{lesson}/intent.md"), account.join("intent.md")).unwrap();
+    account
 }
 
 /// What a rebuild of the log and the key in another home gives is what this home shows, byte for byte.
@@ -262,7 +273,8 @@ fn every_lesson_is_learned_in_one_pass() {
         }
         assert_rebuilds(&home);
         let length = home.log().len();
-        let again = format!("self learn '{ROOT}/lessons/{}' | '{ROOT}/examples/mind-shelf'", lesson.name);
+        let account = account(&home, &lesson.name);
+        let again = format!("self learn '{}' | '{ROOT}/examples/mind-shelf'", account.display());
         let stands = lesson.declarations.iter().map(|it| format!("{} stands already.\n", it.what()));
         home.sh(&again).stdout(format!("I know this lesson: {}.\n{}", lesson.name, stands.collect::<String>())).check();
         assert_eq!(home.log().len(), length, "what is learned already adds nothing");

@@ -6,6 +6,7 @@ mod faces;
 mod git_history;
 mod home;
 mod keys;
+mod lesson_chat;
 mod lesson_memory;
 mod lessons;
 mod log_on_disk;
