@@ -190,7 +190,8 @@ fn an_intent_may_name_several_things() {
 fn what_an_intent_names_in_another_form_is_told() {
     declares("Keep things.", &["The intent names no command and no page in the form that I understand."]);
     declares(
-        "- command `../x <t>` → `a.b`\n- command `x`\n- command `x t` → `a.b`\n- command `x <t>` → `a.b {u}`\n- command `x` → `ab`\n- page `X`\n\
+        "- command `../x <t>` → `a.b`\n- command `x`\n- command `x t` → `a.b`\n- command `x <t>` → `a.b {u}`\n- command `x` → `ab`\n\
+         - command `x` → `a.b`, needs `net`: y\n- command `x <t>` → `a.b` or `a.c`\n- command `x <t> [u…]` → `a.b {t, u}`\n- page `X`\n\
          - page `x` ← `<b>`\n- page `x`",
         &[
             "I passed over a command whose name is not of the grammar.",
@@ -198,6 +199,9 @@ fn what_an_intent_names_in_another_form_is_told() {
             "I passed over command/x with arguments of another form.",
             "I passed over command/x with a field that no argument fills.",
             "I passed over command/x with an event whose name is not of the grammar.",
+            "I passed over command/x with needs.",
+            "I passed over command/x with more than one event.",
+            "I passed over command/x with arguments of another form.",
             "I passed over a page whose name is not of the grammar.",
             "I passed over projector/x with an event whose name is not of the grammar.",
             "I passed over projector/x without an event.",
