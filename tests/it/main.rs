@@ -7,6 +7,7 @@ mod git_history;
 mod home;
 mod keys;
 mod lesson_chat;
+mod lesson_files;
 mod lesson_memory;
 mod lessons;
 mod log_on_disk;
