@@ -1,7 +1,9 @@
 //! The lesson `memory`: what travels instead of numbers.
 
-use crate::home::line;
-use crate::lessons::{Came, Lesson, page, run};
+use std::fs;
+
+use crate::home::{Home, line};
+use crate::lessons::{Came, Lesson, learn, learned, page, run};
 
 fn noted(seq: u64, moment: &str, by: Option<&str>, text: &str) -> String {
     let by = by.map(|by| format!(r#""by":"{by}","#)).unwrap_or_default();
@@ -106,4 +108,57 @@ fn a_long_memory_is_short_to_read() {
     assert_eq!(shown.matches("<li>").count(), 200 + 1 + 50 + 1);
     assert!(shown.contains("<li>and 50 older, in the log</li>") && shown.contains("<li>and 200 older, in the log</li>"));
     assert!(shown.len() < 100_000, "{}", shown.len());
+}
+
+/// Gives what a home knows, with the lesson's own telling.
+#[track_caller]
+fn give(home: &Home, name: &str) -> std::path::PathBuf {
+    let account = home.beside(name);
+    fs::create_dir(&account).unwrap();
+    fs::write(account.join("intent.md"), Lesson::read("memory").intent).unwrap();
+    home.run(["give", "memory.", account.to_str().unwrap()]).stdout_any().stderr_any().check();
+    account
+}
+
+#[track_caller]
+fn note(home: &Home, by: &str, args: &[&str]) {
+    home.run([&["run"], args].concat()).env("SELF_CALLER", by).stdout_any().stderr_any().check();
+}
+
+/// What a home's memory shows, its mark-up and its moments left out.
+fn known(home: &Home) -> Vec<String> {
+    let page = home.run(["show", "memory"]).stdout_any().check().text();
+    let told = |line: &str| line.split(" <small>").next().unwrap().trim_start_matches("<li>").to_owned();
+    page.lines().filter(|line| line.starts_with("<li>")).map(told).collect()
+}
+
+#[test]
+fn a_retraction_hits_after_give_and_learn_both_ways() {
+    let ada = learned("memory");
+    for text in ["one", "two", "two"] {
+        note(&ada, "ada", &["remember", text]);
+    }
+    let second = ada.records().last().unwrap().seq - 1;
+    note(&ada, "bob", &["remember", "three", "--from", &format!("{},{second}", second - 1)]);
+    note(&ada, "bob", &["memory/retract", &second.to_string(), "said", "twice"]);
+    let expect = ["three", "two", "one", "<s>two</s> said twice"];
+    assert_eq!(known(&ada), expect);
+
+    let bob = Home::made();
+    for n in 1..=20 {
+        bob.hear(&format!(r#"{{"name":"a.b","payload":{n}}}"#));
+    }
+    let account = give(&ada, "from ada");
+    learn(&bob, &account);
+    assert_eq!(known(&bob), expect);
+    let first = bob.records().into_iter().find(|record| record.payload.get().contains("\"one\"")).unwrap().seq;
+    assert!(first > 20);
+    note(&bob, "bob", &["memory/retract", &first.to_string(), "not", "so"]);
+    let expect = ["three", "two", "<s>two</s> said twice", "<s>one</s> not so"];
+    assert_eq!(known(&bob), expect);
+
+    let back = give(&bob, "from bob");
+    ada.run(["learn", back.to_str().unwrap()]).stdout_any().stderr_any().check();
+    assert_eq!(known(&ada), expect);
+    assert_eq!(ada.count("memory.noted"), 4, "nothing is deposited twice");
 }
