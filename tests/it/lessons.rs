@@ -330,6 +330,21 @@ fn the_shelf_holds_the_lessons_and_nothing_else() {
 }
 
 #[test]
+fn the_guide_lists_every_lesson() {
+    let guide = fs::read_to_string(format!("{ROOT}/LESSONS.md")).unwrap();
+    let rows = guide.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let listed: Vec<_> = rows.map(|(name, rest)| (name.to_owned(), rest)).collect();
+    let mut names: Vec<_> = listed.iter().map(|(name, _)| name.clone()).collect();
+    names.sort();
+    assert_eq!(names, lessons().into_iter().map(|lesson| lesson.name).collect::<Vec<_>>());
+    for (name, row) in listed {
+        for it in Lesson::read(&name).declarations {
+            assert!(row.contains(&format!("`{}`", it.name)), "the row of {name} leaves out `{}`", it.name);
+        }
+    }
+}
+
+#[test]
 fn every_page_shows_its_story() {
     let folder = Path::new(ROOT).join("tests/lessons");
     let mut used = BTreeSet::new();

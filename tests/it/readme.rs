@@ -1,4 +1,4 @@
-//! Every command of the README is run.
+//! Every command of the README is run, and of the guides to lessons and minds.
 //!
 //! A fenced block marked `sh` runs as one script in an empty directory, with `self` on the `PATH`, and must exit 0. A block marked
 //! `sh no-run` is left out; there are few, and each needs something that a test has not: an agent, cargo, a clone, a browser.
@@ -8,11 +8,15 @@ use std::path::Path;
 
 use crate::home::Home;
 
-/// The most blocks that may be left out.
+/// The files whose commands are run.
+const GUIDES: [&str; 3] = ["README.md", "LESSONS.md", "examples/README.md"];
+
+/// The most blocks that a file may leave out.
 const NO_RUN_MAX: usize = 6;
 
 /// What a block that is left out must need.
-const NEEDS: [&str; 9] = ["claude", "codex", "gemini", "opencode", "llm ", "cargo", "git clone", "./demo.sh", ".ci/run"];
+const NEEDS: [&str; 10] =
+    ["claude", "codex", "gemini", "opencode", "llm ", "curl ", "cargo", "git clone", "./demo.sh", ".ci/run"];
 
 /// The fenced blocks of a Markdown text whose mark starts with `sh`: line number, mark, body.
 fn blocks(text: &str) -> Vec<(usize, String, String)> {
@@ -30,11 +34,18 @@ fn blocks(text: &str) -> Vec<(usize, String, String)> {
 
 #[test]
 fn every_readme_command_works() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
-    let text = fs::read_to_string(path).unwrap_or_else(|fault| panic!("{path}: {fault}"));
+    for guide in GUIDES {
+        every_command_works(guide);
+    }
+}
+
+#[track_caller]
+fn every_command_works(guide: &str) {
+    let path = format!("{}/{guide}", env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(&path).unwrap_or_else(|fault| panic!("{path}: {fault}"));
     let blocks = blocks(&text);
     let (run, left): (Vec<_>, Vec<_>) = blocks.into_iter().partition(|(_, mark, _)| mark == "sh");
-    assert!(!run.is_empty(), "README.md shows no command that can be tried");
+    assert!(!run.is_empty(), "{guide} shows no command that can be tried");
     for (line, _, body) in run {
         let home = Home::new();
         for folder in ["lessons", "examples"] {
@@ -44,16 +55,16 @@ fn every_readme_command_works() {
         assert_eq!(
             ended.status,
             0,
-            "README.md line {line}: this block does not work; mend it, or mark it `sh no-run` if it needs an agent:\n{body}\nstdout:\n{}\nstderr:\n{}",
+            "{guide} line {line}: this block does not work; mend it, or mark it `sh no-run` if it needs an agent:\n{body}\nstdout:\n{}\nstderr:\n{}",
             ended.text(),
             ended.said()
         );
     }
-    assert!(left.len() <= NO_RUN_MAX, "README.md leaves {} blocks untried; {NO_RUN_MAX} may be", left.len());
+    assert!(left.len() <= NO_RUN_MAX, "{guide} leaves {} blocks untried; {NO_RUN_MAX} may be", left.len());
     for (line, mark, body) in left {
-        assert_eq!(mark, "sh no-run", "README.md line {line}: a block is `sh` or `sh no-run`");
+        assert_eq!(mark, "sh no-run", "{guide} line {line}: a block is `sh` or `sh no-run`");
         let needed = NEEDS.iter().any(|need| body.contains(need));
-        assert!(needed, "README.md line {line}: this block needs none of {NEEDS:?}, so let it be tried: mark it `sh`");
+        assert!(needed, "{guide} line {line}: this block needs none of {NEEDS:?}, so let it be tried: mark it `sh`");
     }
 }
 
