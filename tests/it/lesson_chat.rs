@@ -48,7 +48,7 @@ fn a_message_waits_for_an_answer_that_is_given_here() {
     let cases: [(&[String], bool); 7] = [
         (&[], false),
         (&[message(2, "learn:x", "user", "a?")], false),
-        (&[asked.clone()], true),
+        (std::slice::from_ref(&asked), true),
         (&[asked.clone(), message(3, "learn:x", "assistant", "b")], true),
         (&[asked.clone(), message(3, "pipe", "system", "b")], true),
         (&[asked.clone(), message(3, "pipe", "assistant", "b")], false),
