@@ -139,6 +139,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, kernel: &Kernel) -> Ex
         Err(help) => voice.print(&help.to_string()).map(|()| 0),
         Ok(arguments) => voice.verb(arguments.verb, kernel),
     };
+    voice.say(&kernel.missing());
     match ended {
         Ok(status) => ExitCode::from(status),
         Err(fault) if fault.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(141),

@@ -137,9 +137,9 @@ impl Home {
     }
 
     /// Why a need may not be granted in this home: its path, links resolved, would carry the key or let the log be written.
-    /// `user` is what `~` stands for, `state` the folder that remembers how long the log has been.
+    /// `user` is what `~` stands for, `state` the folder, if there is one, that remembers how long the log has been.
     #[must_use]
-    pub fn forbids(&self, need: &Need, user: &Path, state: &Path) -> Option<String> {
+    pub fn forbids(&self, need: &Need, user: &Path, state: Option<&Path>) -> Option<String> {
         let (path, writes) = match need {
             Need::Read(path) => (path, false),
             Need::Write(path) => (path, true),
@@ -153,7 +153,7 @@ impl Home {
         let lies_in = |folder: &Path| path.starts_with(folder);
         let why = if root.starts_with(&path) {
             "it contains this home"
-        } else if writes && (lies_in(&root) || lies_in(&resolved(&state.join("self")))) {
+        } else if writes && (lies_in(&root) || state.is_some_and(|state| lies_in(&resolved(&state.join("self"))))) {
             "it lies in this home, or where the log's length is remembered"
         } else if lies_in(&root.join(".secret")) || lies_in(&root.join(".self")) {
             "it is the key, or the kernel's own folder"
@@ -306,7 +306,7 @@ mod tests {
         let root = home.root().to_owned();
         let above = root.parent().unwrap().to_owned();
         std::os::unix::fs::symlink(&root, folder.path().join("link")).unwrap();
-        let forbidden = |need: &str| home.forbids(&Need::read(need).unwrap(), &root, Path::new("/state"));
+        let forbidden = |need: &str| home.forbids(&Need::read(need).unwrap(), &root, Some(Path::new("/state")));
         let path = |tail: &str| format!("{}{tail}", root.display());
         for need in ["", "/", "/.secret", "/.self", "/.self/turns", "/link", "/link/.secret"] {
             assert!(forbidden(&format!("read:{}", path(need))).is_some(), "read {need:?}");

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -17,6 +18,7 @@ use crate::append::{Disk, Torn, Writer};
 use crate::capability::{Capability, Declaration};
 use crate::directory::AccountError;
 use crate::event::{Door, Draft, Event, Speaker};
+use crate::head::{Head, Memory};
 use crate::hear::Refused;
 use crate::home::{Home, HomeError};
 use crate::interpreter::{InterpreterFault, ShebangFault};
@@ -55,6 +57,8 @@ pub struct Kernel {
     pub(crate) home: Home,
     pub(crate) caller: Caller,
     pub(crate) world: World,
+    /// What was found missing at the end of the log, once.
+    missing: OnceLock<String>,
 }
 
 /// Who calls, and from where.
@@ -76,8 +80,8 @@ pub struct Caller {
     pub script_seconds: u64,
     /// What `~` stands for.
     pub user: PathBuf,
-    /// Where programs keep their state.
-    pub state: PathBuf,
+    /// Where programs keep their state, if anywhere.
+    pub state: Option<PathBuf>,
 }
 
 impl Caller {
@@ -298,6 +302,8 @@ pub struct View {
     pub words: Vec<String>,
     identity: Option<(u64, u64)>,
     pub(crate) key: Key,
+    /// The key's bytes, if it is here and can be trusted.
+    pub(crate) secret: Option<Secret>,
 }
 
 /// The home's key, as it was found.
@@ -321,6 +327,7 @@ impl View {
     /// Reads the log again without the key, which proves none of its receipts: nothing is installed, removed or signed with it.
     fn distrust(&mut self, log: &Log) -> Result<(), LogError> {
         self.key = Key::Refused;
+        self.secret = None;
         self.state = State::new(None);
         self.identity = None;
         self.words.push("the key `.secret` proves none of this log's receipts: no script is installed or removed".into());
@@ -433,7 +440,14 @@ impl Kernel {
     /// A kernel over this home, for this caller.
     #[must_use]
     pub fn new(home: Home, caller: Caller, world: World) -> Kernel {
-        Kernel { home, caller, world }
+        Kernel { home, caller, world, missing: OnceLock::new() }
+    }
+
+    /// What the caller should be told about the end of the log, whatever becomes of the verb; a line each.
+    #[must_use]
+    pub fn missing(&self) -> Vec<String> {
+        let hint = "hint: if an older copy was put here, put the newer one back; else self goes on from what is there";
+        self.missing.get().map(|missing| vec![missing.clone(), hint.to_owned()]).unwrap_or_default()
     }
 
     /// The home.
@@ -442,8 +456,8 @@ impl Kernel {
         &self.home
     }
 
-    /// Reads the home; one that is none yet reads as empty.
-    pub fn look(&self) -> Result<View, Error> {
+    /// A view of nothing yet, with the key as it was found.
+    pub(crate) fn unread(&self) -> View {
         let mut words = Vec::new();
         let (key, secret) = match self.home.secret() {
             Ok(Some(secret)) => (Key::Here, Some(secret)),
@@ -453,11 +467,25 @@ impl Kernel {
                 (Key::Refused, None)
             }
         };
-        let mut view = View { state: State::new(secret), position: Position::default(), words, identity: None, key };
-        if let Some(log) = Log::open(&self.home.places())? {
-            view.take_in(&log)?;
+        View { state: State::new(secret.clone()), position: Position::default(), words, identity: None, key, secret }
+    }
+
+    /// Where the length of this log is remembered; nowhere without the key.
+    pub(crate) fn memory(&self, secret: Option<&Secret>) -> Option<Memory> {
+        Some(Memory::of(self.caller.state.as_ref()?, secret?, &self.home.places().log))
+    }
+
+    /// Reads the home; one that is none yet reads as empty.
+    pub fn look(&self) -> Result<View, Error> {
+        let mut view = self.unread();
+        // Recalled before the log is opened: what is appended from here on cannot be missed.
+        let memory = self.memory(view.secret.as_ref());
+        let remembered = memory.as_ref().and_then(Memory::recall);
+        let log = Log::open(&self.home.places())?;
+        if let Some(log) = &log {
+            view.take_in(log)?;
             if view.state.fits_no_receipt() && self.shelf().holds_scripts() {
-                view.distrust(&log)?;
+                view.distrust(log)?;
             }
             let tail = log.tail();
             if tail.torn_bytes() > 0 {
@@ -468,6 +496,11 @@ impl Kernel {
                 let (bytes, from) = (tail.torn_bytes(), tail.whole);
                 view.words.push(format!("the log's last {bytes} bytes, from byte {from} on, are passed over: they are {why}"));
             }
+        }
+        let is = Head { seq: view.position.highest, bytes: log.as_ref().map_or(0, |log| log.tail().size) };
+        if let Some((memory, was)) = memory.zip(remembered).filter(|(_, was)| was.is_beyond(is)) {
+            self.missing.get_or_init(|| was.missing_in(is));
+            memory.keep(is);
         }
         view.words.extend(damaged(&view.position));
         if view.key == Key::Missing && view.state.is_signed() {
@@ -512,12 +545,11 @@ impl Kernel {
             return Ok(Vec::new());
         }
         batch.extend(asked);
-        let seal = self.sealer(view.key, close, writer.log(), ahead)?;
+        let seal = sealer(view.secret.as_ref(), close, writer.log(), ahead)?;
         let seals = usize::from(seal.is_some());
         let (mut events, bytes) = self.stamp(view.position.highest, batch, seal)?;
         let (tail, torn) = (writer.log().tail(), writer.torn().cloned());
         let lock = writer.append(&bytes)?;
-        drop(lock);
         if let Some(torn) = torn {
             let name = format!("{}-{}", torn.offset, &torn.sha256[..8]);
             view.words.push(format!("set {} torn bytes at byte {} aside in .self/torn/{name}", torn.bytes, torn.offset));
@@ -531,6 +563,10 @@ impl Kernel {
             view.state.apply(event);
             view.position.highest = event.seq;
         }
+        if let Some(memory) = self.memory(view.secret.as_ref()) {
+            memory.keep(Head { seq: view.position.highest, bytes: view.position.offset });
+        }
+        drop(lock);
         events.truncate(events.len() - seals);
         Ok(events.split_off(own))
     }
@@ -542,6 +578,7 @@ impl Kernel {
             let tag = hex::encode(self.random::<16>()?);
             if let Some(secret) = self.home.make_secret(self.random::<SECRET_BYTES>()?, &tag)? {
                 view.key = Key::Here;
+                view.secret = Some(secret.clone());
                 view.state.trust(secret);
             }
         }
@@ -588,23 +625,12 @@ impl Kernel {
         Ok(log.identity().map(|identity| (identity, chain)))
     }
 
-    /// What a seal behind the log under the lock needs; none without the key.
-    fn sealer(&self, key: Key, close: Close, log: &Log, ahead: Ahead) -> Result<Option<Sealer>, Error> {
-        let secret = if (close, key) == (Close::Sealed, Key::Here) { self.home.secret()? } else { None };
-        let Some(secret) = secret else { return Ok(None) };
-        let same =
-            |(identity, chain): &((u64, u64), Chain)| log.identity() == Some(*identity) && chain.offset() <= log.tail().whole;
-        let mut chain = ahead.filter(same).map(|(_, chain)| chain).unwrap_or_default();
-        log.chain(&mut chain, |_, _| {})?;
-        Ok(Some(Sealer { secret, chain }))
-    }
-
     /// What a draft becomes: itself, or a refusal if it declares a need that this home cannot grant.
     pub(crate) fn taken(&self, draft: Draft, door: Door<'static>) -> Unstamped {
         let kind = Word::of(draft.name.as_str()).and_then(Word::declares);
         let declared = kind.and_then(|kind| Declaration::read(kind, draft.payload.as_ref()).ok());
         let needs = declared.map(|declared| declared.needs).unwrap_or_default();
-        match needs.iter().find_map(|need| self.home.forbids(need, &self.caller.user, &self.caller.state)) {
+        match needs.iter().find_map(|need| self.home.forbids(need, &self.caller.user, self.caller.state.as_deref())) {
             Some(reason) => Unstamped::refused(&Refused::new(draft.name.as_str(), reason, draft.payload.get())),
             None => Unstamped { name: Cow::Owned(draft.name.as_str().to_owned()), payload: draft.payload, door, own: None },
         }
@@ -615,6 +641,15 @@ impl Kernel {
         (self.world.random)(&mut bytes).map_err(Error::Random)?;
         Ok(bytes)
     }
+}
+
+/// What a seal behind the log under the lock needs; none without the key.
+fn sealer(secret: Option<&Secret>, close: Close, log: &Log, ahead: Ahead) -> Result<Option<Sealer>, LogError> {
+    let Some(secret) = secret.filter(|_| close == Close::Sealed) else { return Ok(None) };
+    let same = |(identity, chain): &((u64, u64), Chain)| log.identity() == Some(*identity) && chain.offset() <= log.tail().whole;
+    let mut chain = ahead.filter(same).map(|(_, chain)| chain).unwrap_or_default();
+    log.chain(&mut chain, |_, _| {})?;
+    Ok(Some(Sealer { secret: secret.clone(), chain }))
 }
 
 /// What the kernel itself puts in front of a batch, and how much of it there is.

@@ -19,6 +19,7 @@ mod extent;
 pub mod face;
 mod fence;
 pub mod giving;
+pub mod head;
 pub mod hear;
 pub mod hearing;
 pub mod home;

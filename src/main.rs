@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         Ok(_) => return cli::odd_setting("SELF_SCRIPT_SECONDS", "a whole number of seconds from 1 to 3600"),
     };
     let claim = |name: &str| Speaker::claimed(std::env::var_os(name).map(|claim| claim.to_string_lossy().into_owned()));
-    let user = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caller = Caller {
         speaker: claim("SELF_CALLER"),
         mind: claim("SELF_MIND_ID"),
@@ -43,8 +43,8 @@ fn main() -> ExitCode {
         scratch: scratch(),
         executable: std::env::current_exe().unwrap_or_default(),
         script_seconds: seconds,
-        state: std::env::var_os("XDG_STATE_HOME").map_or_else(|| user.join(".local/state"), PathBuf::from),
-        user,
+        user: std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from),
+        state: folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state"))),
     };
     let world =
         World { now: Timestamp::now, random: |bytes| getrandom::fill(bytes).map_err(io::Error::from), disk: Disk::real() };

@@ -4,6 +4,7 @@
 mod accounts;
 mod faces;
 mod git_history;
+mod heads;
 mod home;
 mod keys;
 mod lesson_chat;

@@ -65,7 +65,7 @@ impl Fixed {
             executable: env!("CARGO_BIN_EXE_self").into(),
             script_seconds: 10,
             user: "/home/of/ada".into(),
-            state: "/home/of/ada/.local/state".into(),
+            state: None,
         };
         Kernel::new(Home::at(self.folder.path().to_owned()), caller, world)
     }
