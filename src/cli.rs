@@ -112,6 +112,15 @@ enum Verb {
     },
     /// Rebuild `capabilities/` and `site/` from the log and the key
     Rehydrate,
+    /// Prove the home: every line, seal and receipt of the log, the scripts and the pages; exit 1 if anything is at fault
+    Verify {
+        /// Seal what holds and is not sealed yet
+        #[arg(long)]
+        seal: bool,
+        /// Print the report as one line of JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the section to paste into an agent's instructions
     Card,
     /// Print the contracts: how a mind answers, what a script is, what an account is
@@ -203,6 +212,13 @@ impl Voice {
                     self.say(&[line.to_owned()]);
                 }
             })),
+            Some(Verb::Verify { seal, json }) => match kernel.verify(seal, self.progress()) {
+                Ok(report) => {
+                    self.print(&if json { report.json() } else { report.text() })?;
+                    Ok(u8::from(!report.ok))
+                }
+                Err(fault) => self.fail(&fault),
+            },
             Some(Verb::Card) => self.print(card()).map(|()| 0),
             Some(Verb::Protocol) => self
                 .print(&format!(

@@ -96,7 +96,13 @@ pub fn plan(state: &State, held: &BTreeMap<String, Held>) -> Plan {
 /// Whether a page takes into account all that its projector would be fed.
 #[must_use]
 pub fn is_current(state: &State, installed: &Installed, held: &Held) -> bool {
-    held.is_intact && held.written.receipt == installed.seq && held.written.position >= newest_consumed(state, installed)
+    held.is_intact && is_recorded_current(state, installed, held)
+}
+
+/// Whether a page was recorded as taking into account all that its projector would be fed, whatever became of it since.
+#[must_use]
+pub fn is_recorded_current(state: &State, installed: &Installed, held: &Held) -> bool {
+    held.written.receipt == installed.seq && held.written.position >= newest_consumed(state, installed)
 }
 
 /// The installed projectors that are fed any of the events named, or, if there is `any` event at all, every event.

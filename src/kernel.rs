@@ -408,8 +408,10 @@ type Ahead = Option<((u64, u64), Chain)>;
 pub(crate) enum Close {
     /// With what was asked for.
     Open,
-    /// With a seal behind that.
+    /// With a seal behind that, if anything was asked for.
     Sealed,
+    /// With a seal, even if nothing was asked for.
+    Seal,
 }
 
 /// What a seal at the end of a batch needs: the key, and the digest over the log in front of the batch.
@@ -523,7 +525,7 @@ impl Kernel {
     }
 
     /// The same for what depends on the state or the log under the lock, or on its own number: the first one asked for gets the
-    /// number that is passed. If nothing is asked for, nothing is appended.
+    /// number that is passed. If nothing is asked for, nothing is appended but a seal on its own.
     pub(crate) fn commit_with(
         &self,
         view: &mut View,
@@ -541,7 +543,7 @@ impl Kernel {
         }
         let (own, mut batch) = opening(&view.position, writer.torn());
         let asked = ask(view, view.position.highest + 1 + own as u64, writer.log())?;
-        if asked.is_empty() {
+        if asked.is_empty() && close != Close::Seal {
             return Ok(Vec::new());
         }
         batch.extend(asked);
@@ -619,7 +621,7 @@ impl Kernel {
     /// The digest over the log as it is before the lock is taken, so that little is left to do under it; and of which file it is.
     fn chain_ahead(&self, close: Close) -> Result<Ahead, Error> {
         let mut chain = Chain::default();
-        let log = if close == Close::Sealed { Log::open(&self.home.places())? } else { None };
+        let log = if close == Close::Open { None } else { Log::open(&self.home.places())? };
         let Some(log) = log.filter(|log| log.steady() && !log.tail().lacks_newline) else { return Ok(None) };
         log.chain(&mut chain, |_, _| {})?;
         Ok(log.identity().map(|identity| (identity, chain)))
@@ -645,7 +647,7 @@ impl Kernel {
 
 /// What a seal behind the log under the lock needs; none without the key.
 fn sealer(secret: Option<&Secret>, close: Close, log: &Log, ahead: Ahead) -> Result<Option<Sealer>, LogError> {
-    let Some(secret) = secret.filter(|_| close == Close::Sealed) else { return Ok(None) };
+    let Some(secret) = secret.filter(|_| close != Close::Open) else { return Ok(None) };
     let same = |(identity, chain): &((u64, u64), Chain)| log.identity() == Some(*identity) && chain.offset() <= log.tail().whole;
     let mut chain = ahead.filter(same).map(|(_, chain)| chain).unwrap_or_default();
     log.chain(&mut chain, |_, _| {})?;

@@ -7,9 +7,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
-use std::time::Duration;
 
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Ledger;
@@ -19,6 +17,7 @@ use crate::effect;
 use crate::event::Door;
 use crate::kernel::{Close, Error, Kernel, Own, Unstamped, View};
 use crate::log::{Log, LogError, Position};
+use crate::pace::Pace;
 use crate::payload::Payload;
 use crate::prompt::{self, Evidence, Lesson};
 use crate::turn;
@@ -29,9 +28,6 @@ const DEPOSIT_BYTES: usize = 4 << 20;
 
 /// What a record takes beside its name and payload, in bytes, more or less.
 const ENVELOPE_BYTES: usize = 256;
-
-/// How long reading takes before it tells how far it is, and how often it tells.
-const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 
 /// How many pages a dry run names.
 const PAGES_NAMED_MAX: usize = 64;
@@ -161,7 +157,7 @@ impl Kernel {
     /// Takes an account in, and makes the prompt to learn from it. Learning again makes the prompt again. `progress` hears a line
     /// now and then while it takes long.
     pub fn learn(&self, account: &Path, out: BorrowedFd<'_>, progress: impl Fn(&str)) -> Result<Prompted, Error> {
-        let pace = Pace { now: self.world.now, last: (self.world.now)(), say: &progress };
+        let pace = Pace::from(self.world.now, &progress);
         let (account, mut past) = self.survey(account, pace.clone())?;
         let mut view = self.look()?;
         let mark = self.mark(&mut view, out);
@@ -196,7 +192,7 @@ impl Kernel {
 
     /// Says what learning would record, and which pages would change. Records nothing.
     pub fn learn_dry(&self, account: &Path, progress: impl Fn(&str)) -> Result<(String, Vec<String>), Error> {
-        let pace = Pace { now: self.world.now, last: (self.world.now)(), say: &progress };
+        let pace = Pace::from(self.world.now, &progress);
         let (account, mut past) = self.survey(account, pace)?;
         let mut view = self.look()?;
         if let Some(log) = Log::open(&self.home.places())? {
@@ -227,24 +223,6 @@ impl Kernel {
         };
         let intent = Intent { name: account.name.clone(), intent: account.intent.clone() };
         Ok((account, Past { ledger, position: Position::default(), intent, told: None, learned: None }))
-    }
-}
-
-/// Says how far something is, now and then.
-#[derive(Clone)]
-struct Pace<'p> {
-    now: fn() -> Timestamp,
-    last: Timestamp,
-    say: &'p dyn Fn(&str),
-}
-
-impl Pace<'_> {
-    fn tell(&mut self, line: impl FnOnce() -> String) {
-        let now = (self.now)();
-        if now.duration_since(self.last).unsigned_abs() >= PROGRESS_EVERY {
-            self.last = now;
-            (self.say)(&line());
-        }
     }
 }
 

@@ -86,6 +86,21 @@ impl<'h> Shelf<'h> {
         self.records().keys().any(|path| path.starts_with(FOLDERS[0]))
     }
 
+    /// The paths in the home of what lies in one of the derived folders, but for folders.
+    pub fn found(&self, folder: &str) -> Result<Vec<String>, ShelfError> {
+        let top = self.root.join(folder);
+        let mut found = Vec::new();
+        if fs::symlink_metadata(&top).is_ok() {
+            for entry in WalkDir::new(&top).follow_root_links(false).sort_by_file_name() {
+                let entry = entry.map_err(|fault| failed("read", &top)(fault.into()))?;
+                if !entry.file_type().is_dir() {
+                    found.push(entry.path().strip_prefix(self.root).unwrap_or(entry.path()).to_string_lossy().into_owned());
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// Reads a file; `None` if there is none, or it is no regular file, or a link leads to it.
     pub fn read(&self, path: &str) -> Option<Vec<u8>> {
         let folders = Path::new(path).ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());

@@ -185,13 +185,15 @@ fn k5_the_key_is_in_no_output_and_no_file() {
             seen.push((format!("stderr of {verb:?}"), ended.stderr));
         }
     };
-    let verbs: [&[&str]; 10] = [
+    let verbs: [&[&str]; 12] = [
         &[],
         &["ask"],
         &["hear"],
         &["work"],
         &["quiet"],
         &["show", "brief"],
+        &["verify"],
+        &["verify", "--json"],
         &["protocol"],
         &["help"],
         &["show", ".secret"],

@@ -27,4 +27,5 @@ mod shell_machine;
 mod terminal;
 mod tidy;
 mod torn_tail;
+mod verify;
 mod writers;

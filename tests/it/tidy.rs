@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 /// Every file of `src/`, top to bottom: a file imports only from files above its own. With each, what of the world it may touch
 /// outside its tests; a file without a word is pure.
-const HOUSE: [(&str, &[Touch]); 61] = [
+const HOUSE: [(&str, &[Touch]); 64] = [
     ("moment", &[]),
+    ("pace", &[]),
     ("payload", &[]),
     ("event", &[]),
     ("record", &[]),
@@ -39,6 +40,7 @@ const HOUSE: [(&str, &[Touch]); 61] = [
     ("lines", &[Touch::Disk]),
     ("log", &[Touch::Disk]),
     ("append", &[Touch::Disk]),
+    ("audit", &[]),
     ("head", &[Touch::Disk]),
     ("contract", &[]),
     ("brief", &[]),
@@ -66,6 +68,7 @@ const HOUSE: [(&str, &[Touch]); 61] = [
     ("keeping", &[]),
     ("giving", &[]),
     ("learning", &[]),
+    ("verifying", &[Touch::Disk]),
     ("cli", &[Touch::Disk, Touch::Stdio]),
     ("main", &[Touch::Environment, Touch::Clock, Touch::Randomness, Touch::Signals]),
 ];
