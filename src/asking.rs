@@ -8,9 +8,10 @@ use std::os::fd::BorrowedFd;
 use crate::brief::{brief, margin};
 use crate::event::Door;
 use crate::kernel::{Error, Kernel, Unstamped, View};
+use crate::level::Reach;
 use crate::log::Log;
 use crate::payload::Payload;
-use crate::prompt::{self, Scene};
+use crate::prompt::{self, Offer, Scene};
 use crate::record::RECORD_BYTES_MAX;
 use crate::standing::Origin;
 use crate::task::Task;
@@ -48,7 +49,7 @@ impl Kernel {
         }
         let asked = self.commit(&mut view, vec![Unstamped::word(Word::SelfAsked, Door::Pipe, payload)])?;
         let seq = asked.last().map_or(0, |event| event.seq);
-        let text = prompt::ask(&view.state, self.scene(), seq, text);
+        let text = prompt::ask(&view.state, self.scene(&self.offer()), seq, text);
         prompted(view, text, mark, Kind::Ask(seq))
     }
 
@@ -60,7 +61,7 @@ impl Kernel {
         if reflects {
             self.commit(&mut view, vec![Unstamped::word(Word::SelfReflected, Door::Pipe, Payload::empty())])?;
         }
-        let text = prompt::work(&view.state, self.scene());
+        let text = prompt::work(&view.state, self.scene(&self.offer()));
         prompted(view, text, mark, Kind::Work)
     }
 
@@ -80,7 +81,7 @@ impl Kernel {
     /// The brief and, if asked for, the margin behind it.
     pub fn orient(&self) -> Result<(String, Vec<String>), Error> {
         let view = self.look()?;
-        let text = format!("{}\n{}", brief(&view.state), margin(&view.state, &view.position.damage));
+        let text = format!("{}\n{}", brief(&view.state), margin(&view.state, &view.position.damage, self.reach().level));
         Ok((text, view.words))
     }
 
@@ -90,8 +91,18 @@ impl Kernel {
         Ok(event.map_or_else(|| Origin { seq, via: "cli".to_owned(), by: None }, |event| Origin::of(&event)))
     }
 
-    pub(crate) fn scene(&self) -> Scene<'_> {
-        Scene { home: self.home.root(), version: env!("CARGO_PKG_VERSION") }
+    pub(crate) fn scene<'s>(&'s self, offer: &'s Offer) -> Scene<'s> {
+        Scene { home: self.home.root(), version: env!("CARGO_PKG_VERSION"), offer }
+    }
+
+    /// What scripts run with on this machine.
+    pub(crate) fn offer(&self) -> Offer {
+        Offer { level: self.reach().level, interpreters: (self.world.offered)(&self.caller.path) }
+    }
+
+    /// How far scripts are held here, as far as the caller wants it.
+    pub(crate) fn reach(&self) -> Reach {
+        (self.world.reach)(&self.caller.executable, self.caller.sandbox)
     }
 
     /// Leaves the marker of a prompt that is about to be made. Without one the prompt is good all the same; only the answer has

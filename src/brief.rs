@@ -6,6 +6,7 @@
 use std::fmt::Write;
 
 use crate::capability::{Capability, Kind};
+use crate::level::Level;
 use crate::log::Damage;
 use crate::quotation::{flattened, origin};
 use crate::standing::{Installed, STALLED_AT, Standing};
@@ -122,7 +123,7 @@ fn entry(capability: &Capability, installed: &Installed) -> String {
 
 /// Writes the margin: what waits, what is wrong, and the next line to type.
 #[must_use]
-pub fn margin(state: &State, damage: &[Damage]) -> String {
+pub fn margin(state: &State, damage: &[Damage], level: Level) -> String {
     let mut text = String::new();
     let pending = state.pending();
     for (capability, standing) in pending.iter().take(MARGIN_LINES_MAX) {
@@ -150,6 +151,7 @@ pub fn margin(state: &State, damage: &[Damage]) -> String {
         let more = if rest.is_empty() { String::new() } else { format!(", and {} more", rest.len()) };
         let _ = writeln!(text, "damaged: line {} at byte {}{more}; it is passed over and kept", first.line, first.offset);
     }
+    let _ = writeln!(text, "scripts: at level {level} of confinement, {}", level.meaning());
     text.push_str(if Task::of(state) == Task::Reflect {
         "next: echo \"…\" | self | <mind> | self\n"
     } else {

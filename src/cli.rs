@@ -146,7 +146,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, kernel: &Kernel) -> Ex
             Ok(2)
         }
         Err(help) => voice.print(&help.to_string()).map(|()| 0),
-        Ok(arguments) => voice.verb(arguments.verb, kernel),
+        Ok(arguments) => {
+            let ended = voice.verb(arguments.verb, kernel);
+            voice.say(&kernel.unconfined().into_iter().collect::<Vec<_>>());
+            ended
+        }
     };
     voice.say(&kernel.missing());
     match ended {

@@ -2,14 +2,16 @@
 //!
 //! Events land as one batch, then what became of scripts as another. The invariant: whatever fails, the reply is returned.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::capability::Need;
+use crate::capability::{Capability, Need};
 use crate::event::{Door, Event};
 use crate::hear::{Answered, Entry, Hearing, Refused, Rejected, judge};
+use crate::interpreter::shown_as;
 use crate::kernel::{Error, Kernel, Unstamped, View};
 use crate::log::{BATCH_BYTES_MAX, Log, LogError};
 use crate::receipt::Receipt;
+use crate::roster::Roster;
 use crate::vocabulary::Word;
 use crate::wire::{Item, Reading};
 
@@ -103,12 +105,13 @@ impl Kernel {
             heard.words.push(format!("{} {unjudged}", attempts.len()));
         } else if !attempts.is_empty() {
             let sent = attempts.len();
+            let before = needs(&view);
             let landed = self.install(&mut view, attempts);
             heard.words.append(&mut view.words);
             if landed.is_err() {
                 heard.words.push(format!("{sent} scripts were not judged; send them again"));
             }
-            report_scripts(heard, &view, &landed?);
+            report_scripts(heard, &view, &landed?, &before, &Roster::of(&self.home.own()));
         }
         let derived = self.derive(&view);
         heard.words.extend(derived.words);
@@ -154,15 +157,31 @@ fn report(heard: &mut Heard, landed: &[Event<'static>]) {
     }
 }
 
-/// Says which scripts are in force now, what they may touch, and which were rejected.
-fn report_scripts(heard: &mut Heard, view: &View, landed: &[Event<'static>]) {
+/// What each script in force may touch beyond the default.
+fn needs(view: &View) -> BTreeMap<Capability, Vec<Need>> {
+    let installed = view.state.capabilities().filter_map(|(of, standing)| Some((of, standing.installed()?)));
+    installed.map(|(of, installed)| (of.clone(), installed.needs().to_vec())).collect()
+}
+
+/// Says which scripts are in force now, with which interpreter and what they may touch that they might not before, and which were
+/// rejected.
+fn report_scripts(
+    heard: &mut Heard,
+    view: &View,
+    landed: &[Event<'static>],
+    before: &BTreeMap<Capability, Vec<Need>>,
+    roster: &Roster,
+) {
     for event in landed {
         if let Some(receipt) = event.parse::<Receipt>().filter(|_| event.name == Word::ScriptCompiled.name()) {
-            heard.words.push(format!("installed {}/{}: seq {}", receipt.kind, receipt.name, event.seq));
             let mut now = view.state.capabilities().filter_map(|(of, standing)| Some((of, standing.installed()?)));
-            if let Some((capability, installed)) = now.find(|(_, installed)| installed.seq == event.seq) {
-                let needs = installed.declaration.iter().flat_map(|declared| &declared.declaration.needs);
-                let may: Vec<_> = needs.map(Need::words).collect();
+            let found = now.find(|(_, installed)| installed.seq == event.seq);
+            let given = found.and_then(|(capability, _)| roster.given(capability));
+            let given = given.map_or_else(String::new, |path| format!(", {}", shown_as(&receipt.script, &path)));
+            heard.words.push(format!("installed {}/{}: seq {}{given}", receipt.kind, receipt.name, event.seq));
+            if let Some((capability, installed)) = found {
+                let had = before.get(capability).map_or(&[][..], Vec::as_slice);
+                let may: Vec<_> = installed.needs().iter().filter(|need| !had.contains(need)).map(Need::words).collect();
                 if !may.is_empty() {
                     heard.words.push(format!("{capability} may now {}", may.join(", ")));
                 }

@@ -82,13 +82,18 @@ impl HomeError {
 }
 
 /// A path with its links resolved, as far as it exists.
-fn resolved(path: &Path) -> PathBuf {
+pub(crate) fn resolved(path: &Path) -> PathBuf {
     for above in path.ancestors() {
         if let (Ok(real), Ok(rest)) = (above.canonicalize(), path.strip_prefix(above)) {
             return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
         }
     }
     path.to_owned()
+}
+
+/// The path of a need, with what `~` stands for.
+pub(crate) fn of_user(path: &str, user: &Path) -> PathBuf {
+    path.strip_prefix("~/").map_or_else(|| PathBuf::from(path), |rest| user.join(rest))
 }
 
 /// A path as one word of a shell line.
@@ -145,22 +150,28 @@ impl Home {
             Need::Write(path) => (path, true),
             Need::ReadArgs | Need::Net => return None,
         };
-        let path = match path.strip_prefix("~/") {
-            Some(rest) => resolved(&user.join(rest)),
-            None => resolved(Path::new(path)),
-        };
+        let why = self.carries(&resolved(&of_user(path, user)), writes, state)?;
+        Some(format!("`{need}` is not granted: {why}"))
+    }
+
+    /// Why a path, its links resolved, may not be granted: it would carry the key or, to be written, let the log be written.
+    /// `state` is the folder, if there is one, that remembers how long the log has been.
+    pub(crate) fn carries(&self, path: &Path, writes: bool, state: Option<&Path>) -> Option<&'static str> {
         let root = resolved(&self.root);
         let lies_in = |folder: &Path| path.starts_with(folder);
-        let why = if root.starts_with(&path) {
-            "it contains this home"
+        if root.starts_with(path) {
+            Some("it contains this home")
+        } else if resolved(&self.key_path()).starts_with(path) {
+            Some("it carries the key")
+        } else if writes && resolved(&self.places().log).starts_with(path) {
+            Some("it carries the log")
         } else if writes && (lies_in(&root) || state.is_some_and(|state| lies_in(&resolved(&state.join("self"))))) {
-            "it lies in this home, or where the log's length is remembered"
+            Some("it lies in this home, or where the log's length is remembered")
         } else if lies_in(&root.join(".secret")) || lies_in(&root.join(".self")) {
-            "it is the key, or the kernel's own folder"
+            Some("it is the key, or the kernel's own folder")
         } else {
-            return None;
-        };
-        Some(format!("`{need}` is not granted: {why}"))
+            None
+        }
     }
 
     /// Makes the directory and `.self/` if they are missing.

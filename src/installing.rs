@@ -4,10 +4,11 @@
 //! a script that passed, under the declaration it was tried under.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::capability::Kind;
+use crate::capability::{Capability, Kind};
 use crate::event::{Door, Event};
 use crate::hear::{Attempt, Rejected, Trial, examine};
 use crate::interpreter;
@@ -17,6 +18,7 @@ use crate::markup;
 use crate::payload::Payload;
 use crate::receipt::sign;
 use crate::rendering::Setting;
+use crate::roster::Roster;
 use crate::state::State;
 use crate::trial;
 use crate::vocabulary::Word;
@@ -42,13 +44,13 @@ impl Kernel {
     /// Judges what was sent as scripts, in order, and records receipts and rejections as one batch. Gives what landed.
     pub(crate) fn install(&self, view: &mut View, attempts: Vec<Attempt>) -> Result<Vec<Event<'static>>, Error> {
         let mut tried: Vec<_> = attempts.into_iter().map(|attempt| examine(&view.state, attempt)).collect();
-        self.find_interpreters(&mut tried);
+        let found = self.find_interpreters(&mut tried, &mut view.words);
         self.try_pages(&view.state, &mut tried)?;
         self.make_key(view)?;
         let secret = self.home.secret()?;
         let author = self.caller.author();
         let close = if tried.iter().any(Result::is_ok) { Close::Sealed } else { Close::Open };
-        self.commit_with(view, close, |view, first, _| {
+        let landed = self.commit_with(view, close, |view, first, _| {
             let seal = |(at, tried): (usize, Result<Trial, Rejected>)| {
                 let trial = match tried {
                     Ok(trial) => trial,
@@ -64,19 +66,46 @@ impl Kernel {
                 }
             };
             Ok(tried.into_iter().enumerate().map(seal).collect())
-        })
-    }
-
-    fn find_interpreters(&self, tried: &mut [Result<Trial, Rejected>]) {
-        for outcome in tried {
-            let Ok(trial) = &outcome else { continue };
-            let found = interpreter::shebang(trial.script.as_bytes())
-                .map_err(|fault| fault.to_string())
-                .and_then(|shebang| interpreter::resolve(&shebang, &self.caller.path).map_err(|fault| fault.to_string()));
-            if let Err(reason) = found {
-                *outcome = Err(trial.rejected(reason));
+        })?;
+        let roster = Roster::of(&self.home.own());
+        for (event, (capability, interpreter)) in landed.iter().zip(found).filter_map(|(event, it)| Some((event, it?))) {
+            if event.name == Word::ScriptCompiled.name()
+                && let Err(fault) = roster.note(&capability, &interpreter)
+            {
+                view.words.push(format!("could not note the interpreter of {capability}: {fault}"));
             }
         }
+        Ok(landed)
+    }
+
+    /// Finds each script's interpreter; what has none is rejected.
+    fn find_interpreters(
+        &self,
+        tried: &mut [Result<Trial, Rejected>],
+        words: &mut Vec<String>,
+    ) -> Vec<Option<(Capability, PathBuf)>> {
+        let mut all = Vec::new();
+        for outcome in tried {
+            let Ok(trial) = &outcome else {
+                all.push(None);
+                continue;
+            };
+            let found = interpreter::shebang(trial.script.as_bytes()).map_err(|fault| fault.to_string()).and_then(|shebang| {
+                interpreter::resolve(&shebang, &self.caller.path, self.home.root()).map_err(|fault| fault.to_string())
+            });
+            match found {
+                Ok(found) => {
+                    let told = |shim: PathBuf| format!("passed over `{}`: no manager says what it stands for", shim.display());
+                    words.extend(found.passed_over.into_iter().map(told));
+                    all.push(Some((trial.capability.clone(), found.path)));
+                }
+                Err(reason) => {
+                    *outcome = Err(trial.rejected(reason));
+                    all.push(None);
+                }
+            }
+        }
+        all
     }
 
     /// Runs each projector twice, in settings that differ, and compares the bytes. All of a body share one wait.
@@ -89,7 +118,7 @@ impl Kernel {
                 continue;
             }
             let input = trial_input(state, log.as_ref(), trial)?;
-            match self.project(&trial.script, &input, Setting::Usual)? {
+            match self.project(&trial.capability, &trial.script, &input, Setting::Usual)? {
                 Ok(first) => pages.push(Page { at, input, first }),
                 Err(reason) => *outcome = Err(trial.rejected(reason)),
             }
@@ -99,7 +128,7 @@ impl Kernel {
         }
         for page in pages {
             let Ok(trial) = &tried[page.at] else { continue };
-            let second = self.project(&trial.script, &page.input, Setting::Odd)?;
+            let second = self.project(&trial.capability, &trial.script, &page.input, Setting::Odd)?;
             let fault = match second {
                 Err(reason) => Some(reason),
                 Ok(second) if second != page.first => Some(difference(&page.first, &second)),

@@ -29,6 +29,9 @@ const SHIMS: &str = "shims";
 /// The version managers that answer `which NAME`.
 const MANAGERS: [&str; 6] = ["pyenv", "rbenv", "nodenv", "asdf", "mise", "volta"];
 
+/// The interpreters that are looked for on behalf of whoever writes a script, by name.
+const KNOWN: [&str; 12] = ["sh", "bash", "python3", "node", "perl", "ruby", "awk", "jq", "lua", "php", "deno", "bun"];
+
 /// What the first line of a script asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shebang {
@@ -165,11 +168,23 @@ impl Shebang {
     }
 }
 
-/// Finds the interpreter on this machine; `path` is the caller's `PATH`. A shim is asked for what it stands for.
+/// A script's interpreter in words: what its first line asks for, and what that is here.
+#[must_use]
+pub fn shown_as(script: &str, path: &Path) -> String {
+    let shebang = shebang(script.as_bytes()).ok();
+    let asked = shebang.as_ref().and_then(|shebang| match shebang.sought().ok()? {
+        Sought::Name { name, .. } => Some(name),
+        Sought::File(file) => Path::new(file).file_name()?.to_str(),
+    });
+    format!("{} → {}", asked.unwrap_or("it"), path.display())
+}
+
+/// Finds the interpreter on this machine; `path` is the caller's `PATH`. A shim is asked for what it stands for in `folder`: what
+/// it answers may depend on where one stands.
 ///
 /// # Errors
 /// When there is none.
-pub fn resolve(shebang: &Shebang, path: &OsStr) -> Result<Found, InterpreterFault> {
+pub fn resolve(shebang: &Shebang, path: &OsStr, folder: &Path) -> Result<Found, InterpreterFault> {
     let (name, candidates) = match shebang.sought() {
         Ok(Sought::Name { name, .. }) if !name.contains('/') => (name, in_path(name, path)),
         Ok(Sought::File(file) | Sought::Name { name: file, .. }) => (file, vec![PathBuf::from(file)]),
@@ -180,7 +195,7 @@ pub fn resolve(shebang: &Shebang, path: &OsStr) -> Result<Found, InterpreterFaul
         if !is_shim(candidate) {
             return Ok(Found { path: candidate.clone(), passed_over });
         }
-        match stands_for(candidate, path) {
+        match stands_for(candidate, path, folder) {
             Some(path) => return Ok(Found { path, passed_over }),
             None => passed_over.push(candidate.clone()),
         }
@@ -190,6 +205,14 @@ pub fn resolve(shebang: &Shebang, path: &OsStr) -> Result<Found, InterpreterFaul
         None if name.contains('/') => InterpreterFault::NotThere(PathBuf::from(name)),
         None => InterpreterFault::NotInPath(name.to_owned()),
     })
+}
+
+/// Which of the interpreters that minds know are offered here. No shim is asked for what it stands for: that takes too long for a
+/// prompt, and the gate asks before it installs.
+#[must_use]
+pub fn offered(path: &OsStr) -> Vec<String> {
+    let is_here = |name: &&str| in_path(name, path).iter().any(|file| is_executable(file));
+    KNOWN.into_iter().filter(is_here).map(str::to_owned).collect()
 }
 
 /// Where a program may be. Folders that are not absolute are not looked into: what they give depends on where one stands.
@@ -207,7 +230,7 @@ fn is_shim(path: &Path) -> bool {
 }
 
 /// What a shim stands for, by the word of its version manager: that whose name is in its path, else whichever answers.
-fn stands_for(shim: &Path, path: &OsStr) -> Option<PathBuf> {
+fn stands_for(shim: &Path, path: &OsStr, folder: &Path) -> Option<PathBuf> {
     let name = shim.file_name()?;
     let root = shim.parent()?.parent()?;
     let is_of = |manager: &str| {
@@ -221,18 +244,19 @@ fn stands_for(shim: &Path, path: &OsStr) -> Option<PathBuf> {
         let beside = [root.join("bin").join(manager), root.join("libexec").join(manager)];
         let program =
             in_path(manager, path).into_iter().chain(beside).find(|program| is_executable(program) && !is_shim(program))?;
-        let answer = ask(&program, name, path, deadline).ok()??;
+        let answer = ask(&program, name, [path, folder.as_os_str()], deadline).ok()??;
         Some(answer).filter(|answer| is_executable(answer) && !is_shim(answer))
     })
 }
 
 /// Asks a version manager; its first line is the answer.
-fn ask(manager: &Path, name: &OsStr, path: &OsStr, deadline: Instant) -> io::Result<Option<PathBuf>> {
+fn ask(manager: &Path, name: &OsStr, [path, folder]: [&OsStr; 2], deadline: Instant) -> io::Result<Option<PathBuf>> {
     let (mut answer, theirs) = io::pipe()?;
     let mut child = Command::new(manager)
         .arg("which")
         .arg(name)
         .env("PATH", path)
+        .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(theirs)
         .stderr(Stdio::from(File::options().write(true).open("/dev/null")?))
@@ -326,7 +350,7 @@ mod tests {
     }
 
     fn found(line: &str, path: &[&Path]) -> Result<Found, InterpreterFault> {
-        resolve(&shebang(line.as_bytes()).unwrap(), &std::env::join_paths(path).unwrap())
+        resolve(&shebang(line.as_bytes()).unwrap(), &std::env::join_paths(path).unwrap(), Path::new("/"))
     }
 
     #[test]

@@ -74,6 +74,7 @@ impl Kernel {
         let mut books: Vec<Book> = own_pages(&view).into();
         let script = |capability: &Capability| Some(script_book(capability, installed(&view, capability)?));
         books.extend(plan.place.iter().filter_map(script));
+        self.find_interpreters_anew(&view);
         let mut rendered = 0;
         for (at, capability) in plan.render.iter().enumerate() {
             progress(&format!("page {} of {}: {capability}", at + 1, plan.render.len()));

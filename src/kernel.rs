@@ -5,10 +5,10 @@
 //! not on the disk.
 
 use std::borrow::Cow;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -18,10 +18,12 @@ use crate::append::{Disk, Torn, Writer};
 use crate::capability::{Capability, Declaration};
 use crate::directory::AccountError;
 use crate::event::{Door, Draft, Event, Speaker};
+use crate::grant::GrantError;
 use crate::head::{Head, Memory};
 use crate::hear::Refused;
 use crate::home::{Home, HomeError};
 use crate::interpreter::{InterpreterFault, ShebangFault};
+use crate::level::{Level, Reach, Sandbox};
 use crate::log::{BATCH_BYTES_MAX, Log, LogError, Position};
 use crate::moment;
 use crate::payload::Payload;
@@ -49,6 +51,10 @@ pub struct World {
     pub random: fn(&mut [u8]) -> io::Result<()>,
     /// Writes and syncs.
     pub disk: Disk,
+    /// Tells how far this program can hold a script here.
+    pub reach: fn(&Path, Sandbox) -> Reach,
+    /// Tells which interpreters a `PATH` offers, by name.
+    pub offered: fn(&OsStr) -> Vec<String>,
 }
 
 /// The kernel over one home.
@@ -59,6 +65,8 @@ pub struct Kernel {
     pub(crate) world: World,
     /// What was found missing at the end of the log, once.
     missing: OnceLock<String>,
+    /// The lowest level at which a script ran.
+    pub(crate) ran_at: Mutex<Option<Level>>,
 }
 
 /// Who calls, and from where.
@@ -78,6 +86,8 @@ pub struct Caller {
     pub executable: PathBuf,
     /// How long a script may run, in seconds.
     pub script_seconds: u64,
+    /// How far the caller wants scripts confined.
+    pub sandbox: Sandbox,
     /// What `~` stands for.
     pub user: PathBuf,
     /// Where programs keep their state, if anywhere.
@@ -158,6 +168,19 @@ pub enum Error {
     /// A script's interpreter is not on this machine.
     #[error(transparent)]
     Interpreter(#[from] InterpreterFault),
+    /// A script would get another interpreter than it was given.
+    #[error("`{capability}` was given `{}`, and would get `{}` now; it was not run", was.display(), now.display())]
+    OtherInterpreter {
+        /// Whose script.
+        capability: Capability,
+        /// The interpreter it was given.
+        was: PathBuf,
+        /// The one that is found now.
+        now: PathBuf,
+    },
+    /// A need cannot be granted.
+    #[error(transparent)]
+    Grant(#[from] GrantError),
     /// The derived files could not be written.
     #[error(transparent)]
     Shelf(#[from] ShelfError),
@@ -215,6 +238,8 @@ impl Error {
             | Error::Script(_)
             | Error::Shebang(_)
             | Error::Interpreter(_)
+            | Error::OtherInterpreter { .. }
+            | Error::Grant(_)
             | Error::Shelf(_)
             | Error::NothingToGive(_)
             | Error::CannotTravel { .. }
@@ -268,6 +293,11 @@ impl Error {
                 Some("self give <prefix of event names> <directory>, or command/<name>, projector/<name>".into())
             }
             Error::CannotTravel { .. } => Some("give under a longer prefix, which leaves it out".into()),
+            Error::Interpreter(_) => {
+                Some("this machine lacks it, and the script is not at fault: install it, then self rehydrate".into())
+            }
+            Error::OtherInterpreter { .. } => Some("self rehydrate gives each script what is found now".into()),
+            Error::Grant(_) => Some("self doctor; a new declaration with other needs, and its script, change them".into()),
             Error::NothingToRetire(_) => Some("self retire command/<name>, or projector/<name>".into()),
             Error::Altered(_)
             | Error::NoPage(_)
@@ -275,7 +305,6 @@ impl Error {
             | Error::Stopped(_)
             | Error::Signals(_)
             | Error::Shebang(_)
-            | Error::Interpreter(_)
             | Error::Shelf(_)
             | Error::NothingToGive(_)
             | Error::NoHome(_)
@@ -442,7 +471,7 @@ impl Kernel {
     /// A kernel over this home, for this caller.
     #[must_use]
     pub fn new(home: Home, caller: Caller, world: World) -> Kernel {
-        Kernel { home, caller, world, missing: OnceLock::new() }
+        Kernel { home, caller, world, missing: OnceLock::new(), ran_at: Mutex::default() }
     }
 
     /// What the caller should be told about the end of the log, whatever becomes of the verb; a line each.

@@ -1,35 +1,32 @@
 //! The launcher: a process between the kernel and one script, from whose end nothing of the script survives.
 //!
 //! `self` starts itself anew as this, with a hidden first argument, because what a child has to do before it becomes a script
-//! cannot be done in one that `Command` makes without unsafe code. It takes the script's three ends off a socket that is its
-//! stdin, cuts itself off from the caller, bounds itself, starts the interpreter, reports how the script ended, and kills and
-//! reaps every descendant as soon as the socket's other side closes, however that comes about. It never reads or writes what a
-//! script says. The invariant: it exits only when it has no child left, and it becomes the parent of every orphan below it.
+//! cannot be done in one that `Command` makes without unsafe code. It cuts itself off from the caller, bounds itself, goes into
+//! namespaces, starts the cell (which takes the script's three ends off the socket that is stdin to both), reports how a script
+//! that took the cell's place ended, and kills and reaps every descendant as soon as the socket's other side closes, however that
+//! comes about. It never reads or writes what a script says. The invariant: it exits only when it has no child left, and it
+//! becomes the parent of every orphan below it.
 
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
-use std::io::{self, IoSliceMut};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::io;
+use std::os::fd::{AsFd, RawFd};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions, WaitStatus};
 
+use crate::confine;
+use crate::level::{Level, Reach, Sandbox};
+use crate::orders::{Orders, Report, Role};
 use crate::proc;
 
-/// The hidden first argument.
-const LAUNCH: &str = "--self-launch";
+/// The hidden first argument of a process that only tries out how far a script can be held.
+pub const PROBE: &str = "--self-probe";
 
 /// Set for every script; a `self` that sees it does nothing.
 pub const DEPTH: &str = "SELF_DEPTH";
-
-/// How many descriptors travel over the socket: the script's stdin, stdout and stderr.
-pub(crate) const ENDS: usize = 3;
 
 /// How often descendants are counted and orphans reaped, in nanoseconds.
 const TICK_NANOSECONDS: i64 = 20_000_000;
@@ -38,95 +35,16 @@ const TICK_NANOSECONDS: i64 = 20_000_000;
 const BEHIND: u64 = 16;
 
 /// How many of the dead are buried before the living are looked at again: a fork bomb makes them faster than they can be.
-const REAPED_MAX: usize = 1024;
+pub(crate) const REAPED_MAX: usize = 1024;
 
 /// Where the descriptors cannot be listed, those below this one are closed.
 const DESCRIPTORS_CLOSED: u32 = 4096;
 
-/// What the launcher is told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Orders {
-    /// `RLIMIT_DATA`, in bytes.
-    pub(crate) data_bytes: u64,
-    /// `RLIMIT_FSIZE`, in bytes.
-    pub(crate) file_bytes: u64,
-    /// `RLIMIT_NOFILE`.
-    pub(crate) descriptors: u64,
-    /// How many processes the script may be, itself counted.
-    pub(crate) processes: u32,
-    /// How many process numbers are used up before the script starts.
-    pub(crate) strays: u32,
-    /// The working directory.
-    pub(crate) folder: PathBuf,
-    /// The interpreter, its arguments, the script's path, the script's arguments.
-    pub(crate) words: Vec<OsString>,
-}
-
-/// What the launcher says, as a line each: one of these, or `Processes` behind the script's own end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Report {
-    /// The script exited.
-    Exited(i32),
-    /// A signal ended the script.
-    Signal(i32),
-    /// The script became too many processes.
-    Processes,
-    /// The script could not be started, in words.
-    Fault(String),
-}
-
-impl Orders {
-    /// The arguments that say this to a `self`.
-    pub(crate) fn arguments(&self) -> Vec<OsString> {
-        let numbers = [self.data_bytes, self.file_bytes, self.descriptors, self.processes.into(), self.strays.into()];
-        let numbers = numbers.map(|number| OsString::from(number.to_string()));
-        let head = [OsString::from(LAUNCH)].into_iter().chain(numbers).chain([self.folder.clone().into_os_string()]);
-        head.chain(self.words.iter().cloned()).collect()
-    }
-
-    /// Reads arguments, those after the program's name; `None` if they are not for the launcher.
-    #[must_use]
-    pub fn read(arguments: &[OsString]) -> Option<Orders> {
-        let [launch, data, file, descriptors, processes, strays, folder, words @ ..] = arguments else { return None };
-        if launch != LAUNCH || words.is_empty() {
-            return None;
-        }
-        let number = |text: &OsStr| text.to_str()?.parse::<u64>().ok();
-        Some(Orders {
-            data_bytes: number(data)?,
-            file_bytes: number(file)?,
-            descriptors: number(descriptors)?,
-            processes: number(processes)?.try_into().ok()?,
-            strays: number(strays)?.try_into().ok()?,
-            folder: folder.into(),
-            words: words.to_vec(),
-        })
-    }
-}
+/// This program, whatever its file was replaced with meanwhile, and past folders that a namespace may not look into.
+const ITSELF: &str = "/proc/self/exe";
 
 impl Report {
-    fn line(&self) -> String {
-        match self {
-            Report::Exited(status) => format!("exited {status}\n"),
-            Report::Signal(signal) => format!("signal {signal}\n"),
-            Report::Processes => "processes\n".to_owned(),
-            Report::Fault(words) => format!("fault {}\n", words.replace('\n', " ")),
-        }
-    }
-
-    /// Reads a line, without its newline.
-    pub(crate) fn read(line: &str) -> Option<Report> {
-        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        match word {
-            "exited" => rest.parse().ok().map(Report::Exited),
-            "signal" => rest.parse().ok().map(Report::Signal),
-            "processes" => Some(Report::Processes),
-            "fault" => Some(Report::Fault(rest.to_owned())),
-            _ => None,
-        }
-    }
-
-    fn of(status: WaitStatus) -> Report {
+    pub(crate) fn of(status: WaitStatus) -> Report {
         match (status.exit_status(), status.terminating_signal()) {
             (Some(status), _) => Report::Exited(status),
             (None, Some(signal)) => Report::Signal(signal),
@@ -135,21 +53,50 @@ impl Report {
     }
 }
 
+/// The cell as the launcher sees it.
+struct Cell {
+    pid: Pid,
+    /// Whether it stays above the script, as the init of its namespace; else it becomes the script.
+    is_init: bool,
+}
+
 /// Is the launcher. stdin must be the socket that `script` made.
 #[must_use]
 pub fn launch(orders: &Orders) -> ExitCode {
     close_inherited();
     let input = io::stdin();
-    let Ok(ends) = take_ends(&input) else { return ExitCode::from(2) };
-    match start(orders, ends) {
-        Ok(script) => {
+    if rustix::net::sockopt::socket_type(&input).is_err() {
+        return ExitCode::from(2);
+    }
+    match start(orders, &input) {
+        Ok(cell) => {
             outrun();
-            attend(&input, script, orders.processes);
+            attend(&input, &cell, orders.processes);
         }
-        Err(words) => say(&input, &Report::Fault(words)),
+        Err(report) => say(&input, &report),
     }
     end_all();
     ExitCode::SUCCESS
+}
+
+/// Tries out how far a script can be held, and writes it to stdout.
+#[must_use]
+pub fn probe(sandbox: Sandbox) -> ExitCode {
+    close_inherited();
+    let reach = confine::try_out(sandbox).text();
+    match io::Write::write_all(&mut io::stdout(), reach.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Asks a process of its own how far a script can be held here. `program` is this program.
+#[must_use]
+pub fn reach(program: &Path, sandbox: Sandbox) -> Reach {
+    let asked = Command::new(program).args([PROBE, sandbox.word()]).env_clear().stdin(Stdio::null()).output();
+    let told = asked.ok().and_then(|told| Reach::read(&String::from_utf8_lossy(&told.stdout)));
+    let why = || "it could not be tried out".to_owned();
+    told.unwrap_or_else(|| Reach { level: Level::Limits, why: why(), holds_signals: false })
 }
 
 /// Closes every descriptor but the first three. Nothing of this process owns one yet: they came with it.
@@ -162,22 +109,9 @@ fn close_inherited() {
     }
 }
 
-fn take_ends(control: impl AsFd) -> io::Result<[OwnedFd; ENDS]> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ENDS))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    recvmsg(control, &mut [IoSliceMut::new(&mut [0])], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
-    let mut ends = Vec::new();
-    for message in ancillary.drain() {
-        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
-            ends.extend(descriptors);
-        }
-    }
-    ends.try_into().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
-}
-
-/// Cuts this process off from the caller, bounds it, and starts the script as its child; in words why that cannot be.
-fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; ENDS]) -> Result<Pid, String> {
-    let put = |act: &str, fault: rustix::io::Errno| format!("could not {act}: {fault}");
+/// Cuts this process off from the caller, bounds it, and starts the cell as its child; in words why that cannot be.
+fn start(orders: &Orders, control: &io::Stdin) -> Result<Cell, Report> {
+    let put = |act: &str, fault: rustix::io::Errno| Report::Fault(format!("could not {act}: {fault}"));
     rustix::process::setsid().map_err(|fault| put("begin a session", fault))?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(|fault| put("become a subreaper", fault))?;
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
@@ -191,15 +125,42 @@ fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; ENDS]) -> Result<Pi
     ] {
         bound(resource, most).map_err(|fault| put("set the limits", fault))?;
     }
-    bound_processes(orders.processes);
-    for _ in 0..orders.strays {
-        use_up_a_number();
+    let most = make_ready(orders)?;
+    if most < Level::Full {
+        bound_processes(orders.processes);
+        for _ in 0..orders.strays {
+            use_up_a_number();
+        }
     }
-    let Some((program, rest)) = orders.words.split_first() else { return Err("there is nothing to start".to_owned()) };
+    let program = if Path::new(ITSELF).exists() { Path::new(ITSELF) } else { &orders.program };
+    let link = control.as_fd().try_clone_to_owned().map_err(|fault| Report::Fault(fault.to_string()))?;
     let mut command = Command::new(program);
-    command.args(rest).stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr)).process_group(0);
-    let child = command.spawn().map_err(|fault| format!("could not start `{}`: {fault}", program.display()))?;
-    i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| "the script has no process number".to_owned())
+    command.args(Orders { most, ..orders.clone() }.arguments(Role::Cell));
+    command.stdin(Stdio::from(link)).stdout(Stdio::null()).stderr(Stdio::null());
+    let child = command.spawn().map_err(|fault| Report::Fault(format!("could not start the script's cell: {fault}")))?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| Report::Fault("the script has no process number".to_owned()))?;
+    Ok(Cell { pid, is_init: most == Level::Full })
+}
+
+/// Makes ready for the highest level that this machine has and the orders allow.
+fn make_ready(orders: &Orders) -> Result<Level, Report> {
+    if orders.most == Level::Limits {
+        return Ok(Level::Limits);
+    }
+    match confine::can_restrict() {
+        Err(fault) if orders.least > Level::Limits => return Err(Report::Unconfined(fault.to_string())),
+        Err(_) => return Ok(Level::Limits),
+        Ok(()) => {}
+    }
+    if orders.most == Level::Landlock {
+        return Ok(Level::Landlock);
+    }
+    match confine::enter_namespaces(orders.net) {
+        Ok(()) => Ok(Level::Full),
+        Err(fault) if fault.leaves_all_as_it_was() => Ok(Level::Landlock),
+        Err(fault) => Err(Report::Unconfined(fault.to_string())),
+    }
 }
 
 /// Sets a limit, or keeps the caller's own if that is tighter.
@@ -212,7 +173,7 @@ fn bound(resource: Resource, most: u64) -> rustix::io::Result<()> {
 /// Bounds the threads of this user, far behind the limit: at the limit itself a fork bomb would die of failing forks between two
 /// counts, and nothing could name what ended it. Does not bind uid 0. In a container the user may have processes that cannot be
 /// seen here; where they use the bound up, it is taken back, and the count alone holds.
-fn bound_processes(processes: u32) {
+pub(crate) fn bound_processes(processes: u32) {
     let uid = rustix::process::getuid();
     if uid.is_root() {
         return;
@@ -228,7 +189,7 @@ fn bound_processes(processes: u32) {
 }
 
 /// Starts and ends a thread: it takes a number out of the same row as a process, for less.
-fn use_up_a_number() -> bool {
+pub(crate) fn use_up_a_number() -> bool {
     std::thread::Builder::new().spawn(|| ()).is_ok_and(|thread| thread.join().is_ok())
 }
 
@@ -239,21 +200,28 @@ fn outrun() {
     }
 }
 
-/// Waits for the script's end, reports it, and stays until the other side closes or nothing is left to be killed.
-fn attend(control: &io::Stdin, script: Pid, processes: u32) {
+/// Waits for the cell's end, reports it if it became the script, and stays until the other side closes or nothing is left to be
+/// killed.
+fn attend(control: &io::Stdin, cell: &Cell, processes: u32) {
     let me = std::process::id();
-    let watch = rustix::process::pidfd_open(script, PidfdFlags::empty()).ok();
+    let watch = rustix::process::pidfd_open(cell.pid, PidfdFlags::empty()).ok();
     let mut running = true;
     loop {
-        let mut polled = vec![PollFd::new(control, PollFlags::IN)];
+        // The script's ends may still lie in the socket, for the cell to take: only its close is waited for.
+        let mut polled = vec![PollFd::new(control, PollFlags::RDHUP)];
         polled.extend(watch.iter().filter(|_| running).map(|watch| PollFd::new(watch, PollFlags::IN)));
         let _ = poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: TICK_NANOSECONDS }));
         let is_told = !polled[0].revents().is_empty();
         for _ in 0..REAPED_MAX {
             match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == script => {
+                Ok(Some((pid, status))) if pid == cell.pid => {
                     running = false;
-                    say(control, &Report::of(status));
+                    let ended = Report::of(status);
+                    if !cell.is_init {
+                        say(control, &ended);
+                    } else if ended != Report::Exited(0) {
+                        say(control, &Report::Fault("the init of the run was killed".to_owned()));
+                    }
                 }
                 Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
                 Ok(None) => break,
@@ -263,7 +231,7 @@ fn attend(control: &io::Stdin, script: Pid, processes: u32) {
         if is_told {
             return;
         }
-        if proc::has_more_descendants(me, processes as usize) {
+        if proc::has_more_descendants(me, processes as usize + usize::from(cell.is_init)) {
             say(control, &Report::Processes);
             return;
         }
@@ -271,7 +239,7 @@ fn attend(control: &io::Stdin, script: Pid, processes: u32) {
 }
 
 /// Says it to a kernel that may be gone.
-fn say(control: &io::Stdin, report: &Report) {
+pub(crate) fn say(control: impl AsFd, report: &Report) {
     let _ = rustix::net::send(control, report.line().as_bytes(), rustix::net::SendFlags::NOSIGNAL);
 }
 
@@ -298,42 +266,5 @@ fn end_all() {
         }
         let reaped = || matches!(rustix::process::wait(WaitOptions::NOHANG), Ok(Some(_)));
         (0..REAPED_MAX).take_while(|_| reaped()).for_each(drop);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn orders_arrive_as_they_were_given() {
-        let orders = Orders {
-            data_bytes: 1 << 30,
-            file_bytes: 2,
-            descriptors: 3,
-            processes: 4,
-            strays: 8,
-            folder: "/a folder\n".into(),
-            words: vec!["/bin/sh".into(), "-eu".into(), String::new().into()],
-        };
-        assert_eq!(Orders::read(&orders.arguments()), Some(orders));
-    }
-
-    #[test]
-    fn other_arguments_are_no_orders() {
-        for arguments in
-            [&[][..], &["ask"], &[LAUNCH], &[LAUNCH, "1", "1", "1", "1", "1", "/"], &[LAUNCH, "x", "1", "1", "1", "1", "/", "w"]]
-        {
-            assert_eq!(Orders::read(&arguments.iter().map(OsString::from).collect::<Vec<_>>()), None, "{arguments:?}");
-        }
-    }
-
-    #[test]
-    fn a_report_is_one_line() {
-        for report in [Report::Exited(3), Report::Signal(9), Report::Processes, Report::Fault("could not start `x`: no".into())] {
-            assert_eq!(Report::read(report.line().strip_suffix('\n').unwrap()), Some(report));
-        }
-        assert_eq!(Report::Fault("a\nb".into()).line(), "fault a b\n");
-        assert_eq!(Report::read("exited"), None);
     }
 }

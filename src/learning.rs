@@ -184,7 +184,7 @@ impl Kernel {
         let names = &past.ledger.names;
         let evidence = account.record.as_ref().map(|record| Evidence { path: &record.path, names });
         let lesson = Lesson { name: &past.intent.name, intent: &past.intent.intent, evidence };
-        let text = prompt::learn(&view.state, self.scene(), &told, &lesson);
+        let text = prompt::learn(&view.state, self.scene(&self.offer()), &told, &lesson);
         let derived = self.derive(&view);
         view.words.extend(derived.words);
         prompted(view, text, mark, turn::Kind::Learn)

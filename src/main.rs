@@ -9,17 +9,28 @@ use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
 use self_kernel::append::Disk;
+use self_kernel::cell;
 use self_kernel::cli;
 use self_kernel::event::Speaker;
 use self_kernel::home::Home;
+use self_kernel::interpreter;
 use self_kernel::kernel::{Caller, Kernel, World};
-use self_kernel::launch::{self, DEPTH, Orders};
+use self_kernel::launch::{self, DEPTH, PROBE};
+use self_kernel::level::Sandbox;
+use self_kernel::orders::{Orders, Role};
 use self_kernel::script::WALL_SECONDS;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    if let Some(orders) = arguments.get(1..).and_then(Orders::read) {
-        return launch::launch(&orders);
+    match arguments.get(1..).and_then(Orders::read) {
+        Some((Role::Launcher, orders)) => return launch::launch(&orders),
+        Some((Role::Cell, orders)) => return cell::enter(&orders),
+        None => {}
+    }
+    if let [_, probe, sandbox] = arguments.as_slice()
+        && probe == PROBE
+    {
+        return launch::probe(sandbox.to_str().and_then(Sandbox::read).unwrap_or_default());
     }
     if std::env::var_os(DEPTH).is_some() {
         return cli::too_deep();
@@ -33,6 +44,9 @@ fn main() -> ExitCode {
         Ok(Ok(seconds @ 1..=3600)) => seconds,
         Ok(_) => return cli::odd_setting("SELF_SCRIPT_SECONDS", "a whole number of seconds from 1 to 3600"),
     };
+    let Some(sandbox) = std::env::var_os("SELF_SANDBOX").unwrap_or_default().to_str().and_then(Sandbox::read) else {
+        return cli::odd_setting("SELF_SANDBOX", "one of auto, require and off");
+    };
     let claim = |name: &str| Speaker::claimed(std::env::var_os(name).map(|claim| claim.to_string_lossy().into_owned()));
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caller = Caller {
@@ -45,9 +59,15 @@ fn main() -> ExitCode {
         script_seconds: seconds,
         user: std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from),
         state: folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state"))),
+        sandbox,
     };
-    let world =
-        World { now: Timestamp::now, random: |bytes| getrandom::fill(bytes).map_err(io::Error::from), disk: Disk::real() };
+    let world = World {
+        now: Timestamp::now,
+        random: |bytes| getrandom::fill(bytes).map_err(io::Error::from),
+        disk: Disk::real(),
+        reach: launch::reach,
+        offered: interpreter::offered,
+    };
     cli::run(arguments, &Kernel::new(Home::at(home), caller, world))
 }
 

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use crate::brief::brief;
 use crate::capability::{Capability, CapabilityName, Kind};
 use crate::effect::{self, Held, page_path, script_path};
+use crate::grant::help;
 use crate::kernel::{Error, Kernel, View};
+use crate::level::Level;
 use crate::log::{Log, Wanted};
 use crate::page;
 use crate::script::{Ending, Ran, ScriptError};
@@ -124,26 +126,36 @@ impl Kernel {
         let log = Log::open(&self.home.places()).map_err(|fault| failed(fault.to_string()))?;
         let wanted = Wanted { names: installed.consumes().to_vec(), last: installed.last() };
         let ran = match &log {
-            None => self.run_projector(installed.receipt.script(), Setting::Usual, &mut || Ok(None)),
+            None => self.run_projector(Some(capability), installed.receipt.script(), Setting::Usual, &mut || Ok(None)),
             Some(log) => {
                 let mut feed = log.feed(wanted).map_err(|fault| failed(fault.to_string()))?;
                 let mut next = || feed.next_piece().map_err(io::Error::other);
-                self.run_projector(installed.receipt.script(), Setting::Usual, &mut next)
+                self.run_projector(Some(capability), installed.receipt.script(), Setting::Usual, &mut next)
             }
         };
         let bytes = match ran {
             Err(Error::Stopped(signal)) => return Err(Unrendered::Stopped(signal)),
-            ran => ran.map_err(|fault| fault.to_string()).and_then(page_of).map_err(failed)?,
+            Err(fault) => {
+                let hint = fault.hint().map_or_else(String::new, |hint| format!("; {hint}"));
+                return Err(failed(format!("{fault}{hint}")));
+            }
+            Ok(ran) => page_of(capability, ran).map_err(failed)?,
         };
         let path = page_path(capability.name.as_str());
         Ok(Book { path, bytes, receipt: installed.seq, position: view.state.seq() })
     }
 
     /// Runs a projector over bytes in memory; the page, or why its script gives none. An error is no fault of the script.
-    pub(crate) fn project(&self, script: &str, input: &[u8], setting: Setting) -> Result<Result<Vec<u8>, String>, Error> {
+    pub(crate) fn project(
+        &self,
+        capability: &Capability,
+        script: &str,
+        input: &[u8],
+        setting: Setting,
+    ) -> Result<Result<Vec<u8>, String>, Error> {
         let mut rest = Some(input.to_vec());
-        match self.run_projector(script, setting, &mut || Ok(rest.take().filter(|rest| !rest.is_empty()))) {
-            Ok(ran) => Ok(page_of(ran)),
+        match self.run_projector(None, script, setting, &mut || Ok(rest.take().filter(|rest| !rest.is_empty()))) {
+            Ok(ran) => Ok(page_of(capability, ran)),
             Err(Error::Script(fault @ (ScriptError::Start(_) | ScriptError::Lost | ScriptError::Survivors))) => {
                 Ok(Err(fault.to_string()))
             }
@@ -151,12 +163,12 @@ impl Kernel {
         }
     }
 
-    fn run_projector(&self, script: &str, setting: Setting, feed: Input<'_>) -> Result<Ran, Error> {
+    fn run_projector(&self, of: Option<&Capability>, script: &str, setting: Setting, feed: Input<'_>) -> Result<Ran, Error> {
         let (settings, strays) = match setting {
             Setting::Usual => (USUAL, 0),
             Setting::Odd => ([("TZ", "Pacific/Kiritimati"), ("LANG", "C"), ("PYTHONHASHSEED", "1")], STRAY_PROCESSES),
         };
-        self.start(&Order { script, arguments: &[], settings, is_command: false, strays }, feed)
+        self.start(&Order { script, of, arguments: &[], settings, needs: None, strays }, feed)
     }
 
     /// A page by its name: rendered if events came since, the kernel's own, or a file of `site/`.
@@ -284,10 +296,12 @@ pub(crate) fn own_pages(view: &View) -> [Book; 2] {
 }
 
 /// A projector's page, or why there is none.
-fn page_of(ran: Ran) -> Result<Vec<u8>, String> {
+fn page_of(projector: &Capability, ran: Ran) -> Result<Vec<u8>, String> {
     if ran.ending != Ending::Exited(0) {
         let said = String::from_utf8_lossy(&ran.stderr);
-        return Err(format!("{}: {}", ran.ending, said.trim()).trim_end_matches(": ").to_owned());
+        let help = help(projector, &[], &said).filter(|_| ran.level > Level::Limits);
+        let help = help.map_or_else(String::new, |help| format!("; {help}"));
+        return Err(format!("{}: {}", ran.ending, said.trim()).trim_end_matches(": ").to_owned() + &help);
     }
     match String::from_utf8(ran.stdout) {
         Ok(page) => Ok(page.into_bytes()),

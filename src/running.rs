@@ -12,8 +12,10 @@ use serde_json::value::RawValue;
 
 use crate::capability::{Capability, CapabilityName, Kind};
 use crate::event::{Door, Draft};
+use crate::grant::help;
 use crate::hear::{Refused, spelled};
 use crate::kernel::{Error, Kernel, Unstamped, View};
+use crate::level::Level;
 use crate::lock::{Lock, LockFault};
 use crate::log::{Log, Wanted};
 use crate::payload::Payload;
@@ -76,7 +78,7 @@ impl Kernel {
         }
         let mut outcome = Outcome { words: std::mem::take(&mut view.words), ..Outcome::default() };
         outcome.words.extend(self.place_script(&view, &capability).err());
-        let ran = self.feed(&installed, arguments)?;
+        let ran = self.feed(&capability, &installed, arguments)?;
         outcome.stderr = ran.stderr.clone();
         let emitted = match ran.ending {
             Ending::Exited(0) => emitted(&ran.stdout),
@@ -102,7 +104,7 @@ impl Kernel {
         Ok(outcome)
     }
 
-    fn feed(&self, installed: &Installed, arguments: &[OsString]) -> Result<Ran, Error> {
+    fn feed(&self, capability: &Capability, installed: &Installed, arguments: &[OsString]) -> Result<Ran, Error> {
         let log = Log::open(&self.home.places())?;
         let mut feed = log.as_ref().map(|log| log.feed(Wanted::default())).transpose()?;
         let mut next = || match &mut feed {
@@ -110,7 +112,8 @@ impl Kernel {
             None => Ok(None),
         };
         let script = installed.receipt.script();
-        self.start(&Order { script, arguments, settings: USUAL, is_command: true, strays: 0 }, &mut next)
+        let needs = Some(installed.needs());
+        self.start(&Order { script, of: Some(capability), arguments, settings: USUAL, needs, strays: 0 }, &mut next)
     }
 
     fn land(&self, view: &mut View, outcome: &mut Outcome, batch: Vec<Unstamped>) -> Result<(), Error> {
@@ -142,6 +145,9 @@ impl Kernel {
         outcome.words.push(format!("{capability} failed, and nothing of it was appended: {reason}"));
         outcome.status = 1;
         let Some(installed) = installed(view, capability) else { return Ok(()) };
+        if ran.level > Level::Limits {
+            outcome.words.extend(help(capability, installed.needs(), &String::from_utf8_lossy(&ran.stderr)));
+        }
         let exit = if ran.ending == Ending::Exited(0) { Some("\"output\"".to_owned()) } else { ran.ending.json() };
         let Some(exit) = exit.and_then(|exit| RawValue::from_string(exit).ok()) else { return Ok(()) };
         let digest = sha256(installed.receipt.script().as_bytes());

@@ -21,7 +21,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketFlags, SocketType};
 
-use crate::launch::{DEPTH, ENDS, Orders, Report};
+use crate::launch::DEPTH;
+use crate::level::Level;
+use crate::orders::{ENDS, Grant, Orders, Report, Role};
 
 /// How long a script may take, unless the caller says otherwise, in seconds.
 pub const WALL_SECONDS: u64 = 10;
@@ -62,8 +64,9 @@ const PIPE_READS_MAX: usize = (1 << 20) / READ_BYTES + 1;
 /// The longest report of the launcher, in bytes.
 const REPORT_BYTES_MAX: usize = 8 << 10;
 
-/// The script's file in its scratch folder.
+/// The script's file in its scratch folder, and what it is called where a link has that name.
 const FILE: &str = "run";
+const FILE_ELSE: &str = "run.script";
 
 /// The signal of a process that wrote a file larger than it may.
 const SIGXFSZ: i32 = 25;
@@ -108,10 +111,27 @@ pub struct Run<'a> {
     pub scratch_name: &'a str,
     /// How far it may go.
     pub limits: Limits,
+    /// How far it is held to what it is granted, and to what.
+    pub hold: Hold<'a>,
     /// How many process numbers are used up before it starts, so that its own differs.
     pub strays: u32,
     /// Becomes true when the caller wants the run ended.
     pub stop: &'a AtomicBool,
+}
+
+/// How far a script is held to what it is granted, and to what.
+#[derive(Debug, Clone, Copy)]
+pub struct Hold<'a> {
+    /// The highest level to run at; what the machine has not is left out.
+    pub most: Level,
+    /// The lowest level to run at; where the machine has less, nothing runs.
+    pub least: Level,
+    /// What it may touch beside its scratch folder.
+    pub grants: &'a [Grant],
+    /// Whether it may use the network.
+    pub net: bool,
+    /// Links in its scratch folder: the path there, and where it leads.
+    pub links: &'a [(PathBuf, PathBuf)],
 }
 
 /// How a run ended.
@@ -149,6 +169,8 @@ pub struct Ran {
     pub stdout: Vec<u8>,
     /// The end of what it said on stderr.
     pub stderr: Vec<u8>,
+    /// How far it was held to what it was granted.
+    pub level: Level,
 }
 
 /// Why a script could not be run; what it does itself is an [`Ending`].
@@ -175,6 +197,9 @@ pub enum ScriptError {
     /// The launcher could not start the script.
     #[error("{0}")]
     Start(String),
+    /// The script could not be confined.
+    #[error("the script was not run, for it could not be confined: {0}")]
+    Unconfined(String),
     /// The launcher ended without a word.
     #[error("the launcher of the script was killed; processes of the script may be left")]
     Lost,
@@ -264,6 +289,7 @@ impl ScriptError {
     pub fn hint(&self) -> Option<String> {
         match self {
             ScriptError::Scratch { .. } => Some("set TMPDIR to a folder that you can write and that has room".to_owned()),
+            ScriptError::Unconfined(_) => Some("self doctor; SELF_SANDBOX=off runs scripts unconfined".to_owned()),
             ScriptError::Launcher { .. }
             | ScriptError::Start(_)
             | ScriptError::Lost
@@ -284,7 +310,12 @@ pub fn run(run: &Run<'_>, feed: &mut dyn FnMut() -> io::Result<Option<Vec<u8>>>)
     let mut launched = Launched::start(run, &scratch)?;
     let ending = launched.attend(run, feed)?;
     launched.end()?;
-    let ran = Ran { ending, stdout: std::mem::take(&mut launched.output), stderr: launched.errors_kept(run.limits) };
+    let ran = Ran {
+        ending,
+        stdout: std::mem::take(&mut launched.output),
+        stderr: launched.errors_kept(run.limits),
+        level: launched.level.unwrap_or(Level::Limits),
+    };
     drop(launched);
     scratch.remove()?;
     Ok(ran)
@@ -293,30 +324,35 @@ pub fn run(run: &Run<'_>, feed: &mut dyn FnMut() -> io::Result<Option<Vec<u8>>>)
 /// A script's own folder; gone when the value is.
 struct Scratch {
     folder: PathBuf,
+    file: PathBuf,
     is_there: bool,
 }
 
 impl Scratch {
     fn make(run: &Run<'_>) -> Result<Scratch, ScriptError> {
         let folder = run.scratch_parent.join(run.scratch_name);
-        DirBuilder::new().mode(0o700).create(&folder).map_err(|source| ScriptError::Scratch {
-            act: "make",
-            path: folder.clone(),
-            source,
-        })?;
-        let scratch = Scratch { folder, is_there: true };
-        let path = scratch.file();
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&path);
-        file.and_then(|mut file| file.write_all(run.script)).map_err(|source| ScriptError::Scratch {
-            act: "write",
-            path,
-            source,
-        })?;
+        let failed = |act, path: &Path| {
+            let path = path.to_owned();
+            move |source| ScriptError::Scratch { act, path, source }
+        };
+        DirBuilder::new().mode(0o700).create(&folder).map_err(failed("make", &folder))?;
+        // By its own path, and not one that leads over links: that alone is granted.
+        let folder = folder.canonicalize().unwrap_or(folder);
+        let is_taken = run.hold.links.iter().any(|(link, _)| link.starts_with(FILE));
+        let file = folder.join(if is_taken { FILE_ELSE } else { FILE });
+        let scratch = Scratch { folder, file, is_there: true };
+        let written = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&scratch.file);
+        written.and_then(|mut file| file.write_all(run.script)).map_err(failed("write", &scratch.file))?;
+        for (link, target) in run.hold.links {
+            let link = scratch.folder.join(link);
+            let made = link.parent().map_or(Ok(()), |above| DirBuilder::new().recursive(true).mode(0o700).create(above));
+            match made.and_then(|()| std::os::unix::fs::symlink(target, &link)) {
+                // One need lies within another: the way there leads over the link that stands.
+                Err(fault) if matches!(fault.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::PermissionDenied) => {}
+                made => made.map_err(failed("make", &link))?,
+            }
+        }
         Ok(scratch)
-    }
-
-    fn file(&self) -> PathBuf {
-        self.folder.join(FILE)
     }
 
     fn remove(mut self) -> Result<(), ScriptError> {
@@ -373,6 +409,8 @@ struct Launched {
     errors: Vec<u8>,
     /// What the launcher has said so far.
     said: Vec<u8>,
+    /// The level that the script was started at; `None` until then.
+    level: Option<Level>,
     is_gone: bool,
     /// It took too long to end, and nobody waits for it.
     is_left: bool,
@@ -388,19 +426,25 @@ impl Launched {
         for end in [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()] {
             rustix::fs::fcntl_setfl(end, OFlags::NONBLOCK).map_err(pipes)?;
         }
-        let path = scratch.file().into_os_string();
+        let path = scratch.file.clone().into_os_string();
+        let own = Grant::write(&scratch.folder);
         let orders = Orders {
             data_bytes: run.limits.data_bytes,
             file_bytes: run.limits.file_bytes,
             descriptors: run.limits.descriptors,
             processes: run.limits.processes,
             strays: run.strays,
+            most: run.hold.most,
+            least: run.hold.least,
+            net: run.hold.net,
+            program: run.launcher.to_owned(),
+            grants: [own].into_iter().chain(run.hold.grants.iter().cloned()).collect(),
             folder: run.folder.unwrap_or(&scratch.folder).to_owned(),
             words: run.interpreter.iter().cloned().chain([path]).chain(run.arguments.iter().cloned()).collect(),
         };
         let begun = Instant::now();
         let child = Command::new(run.launcher)
-            .args(orders.arguments())
+            .args(orders.arguments(Role::Launcher))
             .env_clear()
             .envs(run.environment.iter().map(|(name, value)| (name, value)))
             .env("HOME", &scratch.folder)
@@ -423,6 +467,7 @@ impl Launched {
             output: Vec::new(),
             errors: Vec::new(),
             said: Vec::new(),
+            level: None,
             is_gone: false,
             is_left: false,
         };
@@ -458,12 +503,15 @@ impl Launched {
                 return Ok(Ending::Limit(Limit::Output(run.limits.output_bytes)));
             }
             while let Some(report) = self.report() {
-                let until = ended.map_or_else(|| Instant::now() + DRAIN, |(_, until)| until);
+                if let Report::Level(level) = report {
+                    self.level = Some(level);
+                    continue;
+                }
                 let ending = Launched::ending(report, run.limits)?;
                 if ending == Ending::Limit(Limit::Processes(run.limits.processes)) {
                     return Ok(ending);
                 }
-                ended = Some((ending, until));
+                ended = ended.or_else(|| Some((ending, Instant::now() + DRAIN)));
                 self.stdin = None;
             }
             if ended.is_none() && self.is_gone {
@@ -479,6 +527,8 @@ impl Launched {
             Report::Signal(signal) => Ok(Ending::Signal(signal)),
             Report::Processes => Ok(Ending::Limit(Limit::Processes(limits.processes))),
             Report::Fault(words) => Err(ScriptError::Start(words)),
+            Report::Unconfined(words) => Err(ScriptError::Unconfined(words)),
+            Report::Level(_) => Err(ScriptError::Lost),
         }
     }
 

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::capability::Declaration;
+use crate::capability::{Declaration, Need};
 use crate::event::Event;
-use crate::receipt::Verified;
+use crate::receipt::{Form, Verified};
 
 /// How many open rejections of one capability, and how many notices, are kept.
 pub const NOTICES_MAX: usize = 32;
@@ -68,6 +68,13 @@ impl Installed {
     #[must_use]
     pub fn last(&self) -> Option<u64> {
         self.declaration.as_ref().and_then(|declared| declared.declaration.last)
+    }
+
+    /// What the script may touch beyond the default. An older receipt seals no declaration, so it needs nothing.
+    #[must_use]
+    pub fn needs(&self) -> &[Need] {
+        let sealed = self.declaration.as_ref().filter(|_| self.receipt.form() == Form::V3);
+        sealed.map_or(&[], |declared| &declared.declaration.needs)
     }
 }
 

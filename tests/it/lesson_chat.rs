@@ -52,7 +52,7 @@ fn a_message_waits_for_an_answer_that_is_given_here() {
         (&[asked.clone(), message(3, "learn:x", "assistant", "b")], true),
         (&[asked.clone(), message(3, "pipe", "system", "b")], true),
         (&[asked.clone(), message(3, "pipe", "assistant", "b")], false),
-        (&[asked, message(3, "pipe", "assistant", "b"), message(4, "cli", "user", "c?")], true),
+        (&[asked.clone(), message(3, "pipe", "assistant", "b"), message(4, "cli", "user", "c?")], true),
     ];
     for (log, waits) in cases {
         for what in ["projector/chat", "projector/welcome"] {

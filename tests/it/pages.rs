@@ -12,7 +12,7 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::home::{Home, has, skipped, status_of, wait_until};
-use crate::scripts::{command, fence};
+use crate::scripts::{command, fence, runs};
 
 /// A declaration of a projector, as a line of the wire.
 fn projector(name: &str, consumes: &str) -> String {
@@ -161,11 +161,9 @@ fn a_page_that_could_not_be_tried_is_not_rejected() {
 #[test]
 fn ctrl_c_during_a_trial_rejects_nothing() {
     let home = Home::new();
-    let started = home.beside("started");
-    let script = format!("#!/bin/sh\n: > {}\nsleep 300.0550\n", started.display());
-    let body = projector("count", "a.b") + &fence("projector/count", &script);
+    let body = projector("count", "a.b") + &fence("projector/count", "#!/bin/sh\nsleep 300.0550\n");
     let mut child = home.run(["hear"]).stdin(body).start();
-    wait_until("the trial runs", || started.exists());
+    wait_until("the trial runs", || runs("300.0550"));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(status_of(child.wait().unwrap()), 130);
     assert_eq!((home.count("projector.declared"), home.count("script.rejected")), (1, 0));

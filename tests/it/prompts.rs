@@ -13,6 +13,7 @@ use self_kernel::event::Speaker;
 use self_kernel::hearing::Answers;
 use self_kernel::home::Home;
 use self_kernel::kernel::{Caller, Kernel, World};
+use self_kernel::level::{Level, Reach, Sandbox};
 use self_kernel::markup;
 use self_kernel::page;
 use self_kernel::payload::Payload;
@@ -55,7 +56,9 @@ impl Fixed {
             bytes.fill(DRAWN.get());
             Ok(())
         };
-        let world = World { now: || "2026-11-30T10:34:18.5Z".parse().unwrap(), random, disk: Disk::real() };
+        let reach = |_: &Path, _| Reach { level: Level::Full, why: String::new(), holds_signals: true };
+        let offered = |_: &std::ffi::OsStr| ["sh", "python3"].map(str::to_owned).to_vec();
+        let world = World { now: || "2026-11-30T10:34:18.5Z".parse().unwrap(), random, disk: Disk::real(), reach, offered };
         let caller = Caller {
             speaker: Speaker::claimed(Some(speaker.to_owned())),
             mind: None,
@@ -64,6 +67,7 @@ impl Fixed {
             scratch: std::env::temp_dir(),
             executable: env!("CARGO_BIN_EXE_self").into(),
             script_seconds: 10,
+            sandbox: Sandbox::Auto,
             user: "/home/of/ada".into(),
             state: None,
         };

@@ -18,7 +18,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use self_kernel::hear::mended;
 use self_kernel::interpreter::{resolve, shebang};
-use self_kernel::script::{ERROR_BYTES_KEPT, Ending, FILE_BYTES_MAX, Limit, Limits, Ran, Run, ScriptError, run};
+use self_kernel::level::Level;
+use self_kernel::orders::{Access, Grant};
+use self_kernel::script::{ERROR_BYTES_KEPT, Ending, FILE_BYTES_MAX, Hold, Limit, Limits, Ran, Run, ScriptError, run};
 use tempfile::TempDir;
 
 use crate::home::{SELF, is_root, skipped, wait_until};
@@ -39,6 +41,9 @@ struct Script {
     environment: Vec<(OsString, OsString)>,
     folder: Option<PathBuf>,
     limits: Limits,
+    most: Level,
+    grants: Vec<Grant>,
+    links: Vec<(PathBuf, PathBuf)>,
     strays: u32,
     parent: TempDir,
     name: String,
@@ -55,6 +60,9 @@ impl Script {
             environment: vec![("PATH".into(), path())],
             folder: None,
             limits: Limits::within(FAR),
+            most: Level::Full,
+            grants: grants(),
+            links: Vec::new(),
             strays: 0,
             parent: tempfile::tempdir().unwrap(),
             name: format!("self-{:016x}{count:016x}", std::process::id()),
@@ -71,6 +79,12 @@ impl Script {
         self
     }
 
+    /// At this level at most.
+    fn at(mut self, most: Level) -> Script {
+        self.most = most;
+        self
+    }
+
     fn within(self, wall: Duration) -> Script {
         self.limits(|limits| limits.wall = wall)
     }
@@ -82,7 +96,7 @@ impl Script {
     /// Runs it on this input, and holds what holds for every run: nothing is left, neither process nor file.
     fn on(&self, feed: &mut dyn FnMut() -> io::Result<Option<Vec<u8>>>) -> Result<Ran, ScriptError> {
         let asked = shebang(&self.text).unwrap();
-        let words = asked.words(&resolve(&asked, &path()).unwrap().path);
+        let words = asked.words(&resolve(&asked, &path(), Path::new("/")).unwrap().path);
         let ran = run(
             &Run {
                 launcher: Path::new(SELF),
@@ -94,6 +108,7 @@ impl Script {
                 scratch_parent: self.parent.path(),
                 scratch_name: &self.name,
                 limits: self.limits,
+                hold: Hold { most: self.most, least: Level::Limits, grants: &self.grants, net: false, links: &self.links },
                 strays: self.strays,
                 stop: &self.stop,
             },
@@ -121,6 +136,14 @@ impl Drop for Script {
     fn drop(&mut self) {
         end_all(&self.name);
     }
+}
+
+/// What these scripts are granted: the system's programs, and the devices.
+fn grants() -> Vec<Grant> {
+    let real = |path: &str| fs::canonicalize(path).ok();
+    let programs = ["/usr", "/bin", "/lib", "/lib64", "/etc"].into_iter().filter_map(real).map(Grant::read);
+    let devices = ["/dev/null", "/dev/zero"].into_iter().filter_map(real).map(|path| Grant { path, access: Access::Device });
+    programs.chain(devices).collect()
 }
 
 fn path() -> OsString {
@@ -165,9 +188,8 @@ fn a_script_gets_its_words_and_its_input_and_its_end_is_told() {
     script.arguments = ["a b", "", "-x", "new\nline"].map(OsString::from).to_vec();
     let mut pieces = vec![b"two\n".to_vec(), Vec::new(), b"one\n".to_vec()];
     let ran = script.on(&mut || Ok(pieces.pop())).unwrap();
-    let expect =
-        Ran { ending: Ending::Exited(3), stdout: b"one\ntwo\n<a b><><-x><new\nline>".to_vec(), stderr: b"oh\n".to_vec() };
-    assert_eq!(ran, expect);
+    assert_eq!((ran.ending, ran.stdout.as_slice()), (Ending::Exited(3), b"one\ntwo\n<a b><><-x><new\nline>".as_slice()));
+    assert_eq!(ran.stderr, b"oh\n");
     assert_eq!(Script::sh("kill -9 $$").run().ending, Ending::Signal(9));
 }
 
@@ -270,7 +292,7 @@ fn s9_a_script_has_three_descriptors() {
     // Without close-on-exec, as a descriptor that a careless shell left open.
     let leaked: OwnedFd = rustix::io::dup(fs::File::open("/etc/passwd").unwrap()).unwrap();
     // No pipeline: a shell holds the pipes it is about to hand out.
-    let script = Script::sh("ls -l /proc/$$/fd");
+    let script = Script::sh("ls -l /proc/$$/fd").at(Level::Limits);
     let own = script.scratch().join("run").display().to_string();
     let told = script.prints();
     let mut count = 0;
@@ -286,7 +308,7 @@ fn s9_a_script_has_three_descriptors() {
 
 #[test]
 fn s9_a_script_has_the_environment_it_was_given() {
-    let mut script = Script::sh("tr '\\0' '\\n' </proc/$$/environ");
+    let mut script = Script::sh("tr '\\0' '\\n' </proc/$$/environ").at(Level::Limits);
     script.environment.extend([("LANG", "C.UTF-8"), ("HOME", "/root"), ("X", "a\tb")].map(|(k, v)| (k.into(), v.into())));
     let scratch = script.scratch();
     let mut lines: Vec<_> = script.prints().lines().map(str::to_owned).collect();
@@ -306,11 +328,10 @@ fn s9_a_script_has_the_environment_it_was_given() {
 
 #[test]
 fn a_script_stands_where_it_is_told_and_writes_for_itself_alone() {
-    let mut script = Script::sh(
-        "pwd -P; umask; stat -c %a \"$HOME\" \"$0\"; mkdir -p a/b; : >a/b/c; chmod 0 a/b a; ps -o sid= -p $$ >/dev/null",
-    );
+    let mut script = Script::sh("pwd -P; umask; stat -c %a \"$HOME\" \"$0\"; mkdir -p a/b; : >a/b/c");
     let scratch = fs::canonicalize(script.parent.path()).unwrap().join(&script.name);
     assert_eq!(script.prints(), format!("{}\n0077\n700\n700\n", scratch.display()));
+    assert_eq!(Script::sh("mkdir -p a/b; : >a/b/c; chmod 0 a/b a").at(Level::Limits).prints(), "");
     let folder = tempfile::tempdir().unwrap();
     let stands = folder.path().join("a space");
     fs::create_dir(&stands).unwrap();
@@ -394,6 +415,7 @@ fn s14_an_interpreter_that_went_away_is_named() {
             scratch_parent: scratch.path(),
             scratch_name: "self-x",
             limits: Limits::within(FAR),
+            hold: Hold { most: Level::Full, least: Level::Limits, grants: &grants(), net: false, links: &[] },
             strays: 0,
             stop: &stop,
         },
@@ -451,6 +473,7 @@ fn a_scratch_folder_that_cannot_be_made_is_named() {
 fn s15_a_script_cannot_call_self() {
     let mut script = Script::sh("\"$1\" ask hi; echo $?; echo hi | \"$1\"; echo $?");
     script.arguments = vec![SELF.into()];
+    script.grants.push(Grant::read(fs::canonicalize(SELF).unwrap()));
     let home = tempfile::tempdir().unwrap();
     script.environment.push(("SELF_HOME".into(), home.path().into()));
     let ran = script.run();
@@ -553,8 +576,11 @@ fn many_runs_at_once_keep_apart() {
 
 #[test]
 fn the_launcher_by_hand_does_nothing() {
-    let ended =
-        Command::new(SELF).args(["--self-launch", "1", "1", "1", "1", "1", "/", "sh"]).stdin(Stdio::null()).output().unwrap();
+    let ended = Command::new(SELF)
+        .args(["--self-launch", "1", "1", "1", "1", "1", "full", "limits", "-", "/self", "/", "0", "sh"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     assert_eq!((ended.status.code(), ended.stdout.len(), ended.stderr.len()), (Some(2), 0, 0));
     let help = Command::new(SELF).arg("help").output().unwrap();
     assert!(!BufReader::new(help.stdout.as_slice()).lines().any(|line| line.unwrap().contains("launch")));

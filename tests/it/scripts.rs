@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -33,6 +33,27 @@ fn install(home: &Home, script: &str) {
     let installed = home.count_or_none("script.compiled");
     home.hear(&(command("x") + &fence("command/x", script)));
     assert_eq!(home.count("script.compiled"), installed + 1, "{:?}", home.payloads("script.rejected"));
+}
+
+/// A home in which `command/x` is this script, and may write to `~/out`, which [`out`] names. Its receipt is seq 3.
+#[track_caller]
+fn with_writer(script: &str) -> Home {
+    with_needs(r#"["write:~/out"]"#, script)
+}
+
+/// A home in which `command/x` is this script and has these needs.
+#[track_caller]
+pub fn with_needs(needs: &str, script: &str) -> Home {
+    let home = Home::new();
+    let declared = format!(r#"{{"name":"command.declared","payload":{{"name":"x","needs":{needs}}}}}"#);
+    home.hear(&(declared + "\n" + &fence("command/x", script)));
+    assert_eq!(home.count("script.compiled"), 1, "{:?}", home.payloads("event.refused"));
+    home
+}
+
+/// A file that `command/x` of [`with_writer`] may write.
+fn out(home: &Home, name: &str) -> PathBuf {
+    home.beside("user/out").join(name)
 }
 
 impl Home {
@@ -274,11 +295,11 @@ fn a_command_may_grow_a_command() {
 
 #[test]
 fn arguments_come_as_they_were_typed() {
-    let home = with_command("#!/bin/sh\nfor it in \"$@\"; do printf '[%s]\\n' \"$it\"; done > got\n");
+    let home = with_writer("#!/bin/sh\nfor it in \"$@\"; do printf '[%s]\\n' \"$it\"; done > ~/out/got\n");
     let check = |arguments: &[&str]| {
         home.run(["run", "x"].iter().chain(arguments)).check();
         let expect: String = arguments.iter().map(|it| format!("[{it}]\n")).collect();
-        assert_eq!(fs::read_to_string(home.join("got")).unwrap(), expect);
+        assert_eq!(fs::read_to_string(out(&home, "got")).unwrap(), expect);
     };
     check(&[]);
     check(&["--help"]);
@@ -288,15 +309,16 @@ fn arguments_come_as_they_were_typed() {
 
 #[test]
 fn the_environment_is_cleared_and_tells_where_and_who() {
-    let home =
-        with_command("#!/bin/sh\nenv > got\npwd > where\nfor it in \"$HOME\" \"$TMPDIR\"; do test -w \"$it\" || exit 9; done\n");
+    let home = with_writer(
+        "#!/bin/sh\nenv > ~/out/got\npwd > ~/out/where\nfor it in \"$HOME\" \"$TMPDIR\"; do test -w \"$it\" || exit 9; done\n",
+    );
     home.run_x()
         .env("SELF_CALLER", "ada")
         .env("TOKEN", "hunter2")
         .env("SELF_HOME", home.path())
         .from(home.beside("user"))
         .check();
-    let got = fs::read_to_string(home.join("got")).unwrap();
+    let got = fs::read_to_string(out(&home, "got")).unwrap();
     let value = |key: &str| got.lines().find_map(|line| line.strip_prefix(&format!("{key}=")).map(str::to_owned));
     let mut keys: Vec<_> = got.lines().filter_map(|line| line.split_once('=')).map(|(key, _)| key).collect();
     keys.retain(|key| !["PWD", "OLDPWD", "SHLVL", "_"].contains(key));
@@ -308,19 +330,19 @@ fn the_environment_is_cleared_and_tells_where_and_who() {
     let told = ["SELF_CALLER", "SELF_CWD", "SELF_HOME", "TZ", "LANG", "PYTHONHASHSEED"].map(|key| value(key).unwrap());
     assert_eq!(told, ["ada", user.to_str().unwrap(), root, "UTC", "C.UTF-8", "0"]);
     assert_ne!(value("HOME").unwrap(), user.to_str().unwrap());
-    assert_eq!(fs::read_to_string(home.join("where")).unwrap().trim_end(), root);
+    assert_eq!(fs::read_to_string(out(&home, "where")).unwrap().trim_end(), root);
     assert!(!Path::new(&value("HOME").unwrap()).exists(), "the scratch folder is left behind");
 }
 
 #[test]
 fn the_log_comes_on_stdin_as_it_stands() {
-    let home = with_command("#!/bin/sh\ncat > got\n");
+    let home = with_writer("#!/bin/sh\ncat > ~/out/got\n");
     home.hear(r#"{"name":"n.n","payload":{"big":123456789012345678901234567890,"z":1.10,"a":"<\u2028>"}}"#);
     let last = line(5, "pipe", "n.n", "{}");
     let whole = [home.log(), last.clone().into_bytes()].concat();
     home.append(format!("not a record\n\n{last}"));
     home.run_x().stderr_has(&["the log is damaged"]).check();
-    assert_eq!(fs::read(home.join("got")).unwrap(), whole);
+    assert_eq!(fs::read(out(&home, "got")).unwrap(), whole);
 }
 
 #[test]
@@ -333,8 +355,8 @@ fn a_script_that_reads_no_stdin_loses_nothing_on_a_20_mb_log() {
 
 #[test]
 fn one_command_never_runs_twice_at_once() {
-    let home = with_command(
-        "#!/bin/sh\nmkdir busy || exit 9\ni=0; while [ $i -lt 20000 ]; do i=$((i+1)); done\nrmdir busy\necho '{\"name\":\"a.b\"}'\n",
+    let home = with_writer(
+        "#!/bin/sh\ncd ~/out\nmkdir busy || exit 9\ni=0; while [ $i -lt 20000 ]; do i=$((i+1)); done\nrmdir busy\necho '{\"name\":\"a.b\"}'\n",
     );
     let ended = at_once((0..3).map(|_| home.run_x().stdout_any()).collect());
     let mut told: Vec<_> = ended.iter().map(Ended::text).collect();
@@ -344,25 +366,27 @@ fn one_command_never_runs_twice_at_once() {
 
 #[test]
 fn a_command_that_is_run_elsewhere_for_too_long_exits_75() {
-    let home = with_command("#!/bin/sh\n: > started\nwhile ! [ -e go ]; do sleep 0.02; done\necho '{\"name\":\"a.b\"}'\n");
+    let home =
+        with_writer("#!/bin/sh\ncd ~/out\n: > started\nwhile ! [ -e go ]; do sleep 0.02; done\necho '{\"name\":\"a.b\"}'\n");
     let mut first = home.run_x().start();
-    wait_until("the first runs", || home.join("started").exists());
+    wait_until("the first runs", || out(&home, "started").exists());
     home.run_x().env("SELF_SCRIPT_SECONDS", "1").stderr_has(&["`command/x` is being run by another process"]).status(75).check();
-    fs::write(home.join("go"), "").unwrap();
+    fs::write(out(&home, "go"), "").unwrap();
     assert_eq!(status_of(first.wait().unwrap()), 0);
     assert_eq!(home.count("a.b"), 1);
 }
 
 #[test]
 fn a_script_cannot_call_self() {
-    let home = with_command(&format!("#!/bin/sh\n{} quiet\necho '{{\"name\":\"a.b\"}}' | {0} hear\n", crate::home::SELF));
+    let needs = format!("[\"read:{}\"]", fs::canonicalize(crate::home::SELF).unwrap().display());
+    let home = with_needs(&needs, &format!("#!/bin/sh\n{} quiet\necho '{{\"name\":\"a.b\"}}' | {0} hear\n", crate::home::SELF));
     home.run_x().stderr_has(&["a script cannot call self"]).status(1).check();
     assert_eq!(home.count("a.b"), 0);
     home.run(["quiet"]).env("SELF_DEPTH", "1").stderr_has(&["a script cannot call self"]).status(1).check();
 }
 
 /// Whether a process has this word in its arguments.
-fn runs(word: &str) -> bool {
+pub fn runs(word: &str) -> bool {
     let has = |entry: fs::DirEntry| {
         fs::read(entry.path().join("cmdline")).is_ok_and(|line| line.split(|b| *b == 0).any(|it| it == word.as_bytes()))
     };
@@ -371,12 +395,12 @@ fn runs(word: &str) -> bool {
 
 #[track_caller]
 fn is_stopped_by(signal: Signal, sleep: &str, status: i32) {
-    let home = with_command(&format!(
-        "#!/bin/sh\ntrap '' INT TERM\necho '{{\"name\":\"a.b\"}}'\nsleep {sleep} &\n: > started\nwait\nsleep {sleep}\n"
+    let home = with_writer(&format!(
+        "#!/bin/sh\ntrap '' INT TERM\necho '{{\"name\":\"a.b\"}}'\nsleep {sleep} &\n: > ~/out/started\nwait\nsleep {sleep}\n"
     ));
     let log = home.log();
     let mut child = home.run_x().start();
-    wait_until("the script runs", || home.join("started").exists() && runs(sleep));
+    wait_until("the script runs", || out(&home, "started").exists() && runs(sleep));
     kill_process(Pid::from_child(&child), signal).unwrap();
     assert_eq!(status_of(child.wait().unwrap()), status);
     wait_until("nothing of it runs", || !runs(sleep));
