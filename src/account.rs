@@ -217,6 +217,13 @@ struct Tally {
     seen: u32,
 }
 
+/// One of equal events in a record, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Occurrence {
+    key: Key,
+    nth: u32,
+}
+
 /// What an account's record brings and which of it a log already holds. Of k equal events in the record as many are held as the
 /// log has; an event without a moment of its own equals one that came through learning, whatever moment it got then.
 #[derive(Debug, Default)]
@@ -265,11 +272,18 @@ impl Ledger {
         self.tallies.values_mut().for_each(|tally| tally.seen = 0);
     }
 
-    /// Takes the record's next event, and says whether the log already holds it.
-    pub fn holds(&mut self, deposit: &Deposit) -> bool {
-        let tally = self.tallies.entry(deposit.key()).or_default();
+    /// Takes the record's next event: the how manieth of its equals it is.
+    pub fn meet(&mut self, deposit: &Deposit) -> Occurrence {
+        let key = deposit.key();
+        let tally = self.tallies.entry(key).or_default();
         tally.seen += 1;
-        tally.seen <= tally.held
+        Occurrence { key, nth: tally.seen }
+    }
+
+    /// Whether the log, as far as it was taken in, already holds so many equal events. What it holds it holds for good.
+    #[must_use]
+    pub fn holds(&self, occurrence: Occurrence) -> bool {
+        self.tallies.get(&occurrence.key).is_some_and(|tally| occurrence.nth <= tally.held)
     }
 }
 
@@ -400,7 +414,8 @@ mod tests {
         log.iter().for_each(|line| ledger.hold(&event(line)));
         for _ in 0..2 {
             ledger.start_over();
-            assert_eq!(deposits.iter().map(|deposit| ledger.holds(deposit)).collect::<Vec<_>>(), expect);
+            let met: Vec<_> = deposits.iter().map(|deposit| ledger.meet(deposit)).collect();
+            assert_eq!(met.into_iter().map(|occurrence| ledger.holds(occurrence)).collect::<Vec<_>>(), expect);
         }
     }
 

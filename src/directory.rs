@@ -270,12 +270,6 @@ pub struct Deposits<'r> {
 }
 
 impl Deposits<'_> {
-    /// How many bytes of the record are not read yet.
-    #[must_use]
-    pub fn bytes_left(&self) -> u64 {
-        self.record.facts.0.saturating_sub(self.lines.next())
-    }
-
     /// The next event, or why the next line is none; `None` at the end. Blank lines are passed over.
     pub fn next_deposit(&mut self) -> Result<Option<Result<Deposit, LineFault>>, AccountError> {
         while self.lines.step().map_err(|fault| self.record.unread(fault))? {

@@ -193,7 +193,7 @@ fn writable(place: Place<'_>, need: &Need, path: &Path) -> Result<PathBuf, Grant
 /// What is granted under `~` appears at the same place in the script's own `HOME`.
 fn link(granted: &mut Granted, path: &str, real: &Path) {
     if let Some(rest) = path.strip_prefix("~/") {
-        let plain: PathBuf = Path::new(rest).components().collect();
+        let plain: PathBuf = Path::new(rest).components().filter(|part| *part != std::path::Component::CurDir).collect();
         let climbs = plain.components().any(|part| !matches!(part, std::path::Component::Normal(_)));
         if !climbs && !plain.as_os_str().is_empty() {
             granted.links.push((plain, real.to_owned()));

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::account::Ledger;
+use crate::account::{Ledger, Occurrence};
 use crate::asking::{Prompted, prompted};
 use crate::directory::{Account, AccountError, Deposits};
 use crate::effect;
@@ -86,56 +86,68 @@ impl Past {
     }
 }
 
+/// An event of a record that the log does not hold yet.
+struct Candidate {
+    occurrence: Occurrence,
+    entry: Unstamped,
+}
+
 /// An account on its way into the log.
 struct Deposit<'a> {
     account: &'a Account,
     rest: Option<Deposits<'a>>,
     deposited: u64,
     skipped: u64,
-    is_done: bool,
 }
 
 impl<'a> Deposit<'a> {
     fn of(account: &'a Account) -> Deposit<'a> {
         let rest = account.record.as_ref().map(|record| record.deposits());
-        Deposit { account, rest, deposited: 0, skipped: 0, is_done: false }
+        Deposit { account, rest, deposited: 0, skipped: 0 }
     }
 
-    /// How the next batch ends: the last one with a seal.
-    fn close(&self) -> Close {
-        let rest = self.rest.as_ref().map_or(0, Deposits::bytes_left);
-        if rest < DEPOSIT_BYTES as u64 { Close::Sealed } else { Close::Open }
-    }
-
-    /// The next batch: the telling first, if it is new; that it was learned last, if anything was new. Only a batch that ends
-    /// with a seal is the last.
-    fn batch(&mut self, past: &mut Past, close: Close) -> Result<Vec<Unstamped>, AccountError> {
-        let mut batch = Vec::new();
-        if past.told.is_none() {
-            batch.push(Unstamped::word(Word::IntentDeclared, Door::Cli, Payload::of(&past.intent)));
-        }
-        let mut bytes = 0;
-        while let Some(next) = self.rest.as_mut().map(Deposits::next_deposit).transpose()?.flatten() {
+    /// Reads what may be the next batch, and how that ends: the last one with a seal. What the log holds already is passed by.
+    fn next_batch(&mut self, ledger: &mut Ledger) -> Result<(Vec<Candidate>, Close), AccountError> {
+        let (mut candidates, mut bytes) = (Vec::new(), 0);
+        while bytes < DEPOSIT_BYTES {
+            let Some(next) = self.rest.as_mut().map(Deposits::next_deposit).transpose()?.flatten() else {
+                return Ok((candidates, Close::Sealed));
+            };
+            // Every line was read before.
             let record = || self.account.record.as_ref().map(|record| record.path.clone()).unwrap_or_default();
             let deposit = next.map_err(|_| AccountError::Changed(record()))?;
-            if past.ledger.holds(&deposit) {
+            let occurrence = ledger.meet(&deposit);
+            if ledger.holds(occurrence) {
                 self.skipped += 1;
                 continue;
             }
-            self.deposited += 1;
             bytes += ENVELOPE_BYTES + deposit.name.as_str().len() + deposit.payload.get().len();
             let door = Door::Learn(self.account.name.clone().into());
             let own = Own { occurred_at: deposit.occurred_at, by: deposit.by };
             let name = deposit.name.as_str().to_owned().into();
-            batch.push(Unstamped { name, payload: deposit.payload, door, own: Some(own) });
-            if bytes >= DEPOSIT_BYTES {
-                return Ok(batch);
+            candidates.push(Candidate { occurrence, entry: Unstamped { name, payload: deposit.payload, door, own: Some(own) } });
+        }
+        Ok((candidates, Close::Open))
+    }
+
+    /// The next batch, under the log's lock: the telling first, if it is new; that it was learned last, if anything was new. What
+    /// somebody else deposited meanwhile is left out.
+    fn batch(&mut self, past: &Past, candidates: Vec<Candidate>, close: Close) -> Result<Vec<Unstamped>, AccountError> {
+        let mut batch = Vec::new();
+        if past.told.is_none() {
+            batch.push(Unstamped::word(Word::IntentDeclared, Door::Cli, Payload::of(&past.intent)));
+        }
+        for Candidate { occurrence, entry } in candidates {
+            if past.ledger.holds(occurrence) {
+                self.skipped += 1;
+            } else {
+                self.deposited += 1;
+                batch.push(entry);
             }
         }
         if close == Close::Open {
             return Ok(batch);
         }
-        self.is_done = true;
         if let Some(record) = &self.account.record {
             record.is_as_it_was()?;
         }
@@ -165,14 +177,17 @@ impl Kernel {
             past.take_in(&log)?;
         }
         let (mut deposit, mut pace) = (Deposit::of(&account), pace);
-        while !deposit.is_done {
-            let close = deposit.close();
+        loop {
+            let (candidates, close) = deposit.next_batch(&mut past.ledger)?;
             let landed = self.commit_with(&mut view, close, |_, _, log| {
                 past.take_in(log)?;
-                Ok(deposit.batch(&mut past, close)?)
+                Ok(deposit.batch(&past, candidates, close)?)
             })?;
             if let Some(told) = landed.iter().find(|event| Word::of(&event.name) == Some(Word::IntentDeclared)) {
                 past.told = Some(told.seq);
+            }
+            if close == Close::Sealed {
+                break;
             }
             pace.tell(|| format!("deposited {} events of {}", deposit.deposited, past.ledger.events()));
         }
@@ -201,7 +216,8 @@ impl Kernel {
         let mut new = BTreeMap::<String, u64>::new();
         let mut deposits = account.record.as_ref().map(|record| record.deposits());
         while let Some(Ok(deposit)) = deposits.as_mut().map(Deposits::next_deposit).transpose()?.flatten() {
-            if !past.ledger.holds(&deposit) {
+            let occurrence = past.ledger.meet(&deposit);
+            if !past.ledger.holds(occurrence) {
                 *new.entry(deposit.name.as_str().to_owned()).or_default() += 1;
             }
         }
