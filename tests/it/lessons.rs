@@ -650,6 +650,22 @@ fn what_is_asked_or_quoted_is_no_lesson() {
 }
 
 #[test]
+fn a_hostile_intent_is_read_in_a_moment() {
+    let items = [
+        format!("- command `x` → `a.b`{}", " ".repeat(200_000)),
+        format!("- command `x {}` → `a.b`", "<a[".repeat(100_000)),
+        format!("- command `x` → {}", "`a.b`,".repeat(100_000)),
+        format!("- page `x` ← {}", "`a.b` and ".repeat(100_000)),
+        format!("- page{}", " ".repeat(200_000)),
+    ];
+    for item in items {
+        let prompt =
+            format!("# A prompt from self 0\n\n[seq 2]\n--- INTENT ---\n| {item}\n--- END INTENT ---\n\n## How to answer\n");
+        assert_eq!(told(&answer(&prompt)), ["I have not read this lesson.".to_owned(), can()]);
+    }
+}
+
+#[test]
 fn what_is_no_whole_prompt_is_told_so() {
     let prompt = learning("journal", &journal());
     let none = format!("{} What I was given is no prompt of self.\n", can());
