@@ -10,6 +10,7 @@ mod keys;
 mod lesson_chat;
 mod lesson_files;
 mod lesson_memory;
+mod lesson_work;
 mod lessons;
 mod log_on_disk;
 mod mind_sends;
