@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::capability::{Capability, Kind};
+use crate::capability::{Capability, Kind, argument};
 use crate::level::Level;
 use crate::log::Damage;
 use crate::quotation::{flattened, origin};
@@ -94,8 +94,8 @@ fn entry(capability: &Capability, installed: &Installed) -> String {
     let mut line = format!("- `{}`", flattened(capability.name.as_str()));
     if let Some(declared) = &installed.declaration {
         let declaration = &declared.declaration;
-        for (param, _) in &declaration.params {
-            let _ = write!(line, " <{}>", flattened(param));
+        for (param, type_word) in &declaration.params {
+            let _ = write!(line, " {}", argument(param, type_word, flattened));
         }
         if let Some(event) = &declaration.event {
             let fields: Vec<_> = event.fields.keys().map(|field| flattened(field)).collect();

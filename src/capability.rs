@@ -233,6 +233,16 @@ pub enum DeclarationFault {
     Last,
 }
 
+/// An argument of a command as it is typed: `<text>`, or `[note]` where its type word says that it is optional. `shown` makes its
+/// name safe for where it is to stand.
+#[must_use]
+pub fn argument(name: &str, type_word: &str, shown: impl Fn(&str) -> String) -> String {
+    match type_word.split(|char: char| !char.is_alphanumeric()).any(|word| word == "optional") {
+        true => format!("[{}]", shown(name)),
+        false => format!("<{}>", shown(name)),
+    }
+}
+
 impl Declaration {
     /// Reads a declaration's payload. Unknown keys are ignored, odd shapes of descriptions, params and fields count as left out.
     pub fn read(kind: Kind, payload: &RawValue) -> Result<Declaration, DeclarationFault> {
@@ -390,6 +400,15 @@ mod tests {
             r#"{"name":"p","consumes":7}"#,
         ] {
             assert_eq!(read(Kind::Projector, all).unwrap().consumes, Vec::<String>::new(), "{all}");
+        }
+    }
+
+    #[test]
+    fn an_argument_is_in_brackets_where_its_type_word_says_optional() {
+        for (word, expect) in
+            [("string", "<N>"), ("", "<N>"), ("optionally", "<N>"), ("optional", "[N]"), ("string, optional", "[N]")]
+        {
+            assert_eq!(argument("n", word, str::to_uppercase), expect, "{word}");
         }
     }
 

@@ -31,6 +31,8 @@ If it exits other than 0, or prints anything else, none of its events is kept; e
 style, script or anything from outside: text elements, tables, lists, details, class names, inline SVG shapes, forms whose action is \
 `/run/<command>`. Comments, `data-*`, `target`, `xmlns` and a head are refused. The same events give the same bytes: it reads no clock, \
 time zone, locale, environment, path, process id or random order. It is run twice to see that.
+- `params` names a command's arguments in order, each with a type word; one that may be left out says `optional`: \
+`{\"note\":\"string, optional\"}`.
 - `needs` says what a command touches beyond its input: `read:<path>`, `write:<path>`, `read:args`, `net`. A projector has none.
 ";
 

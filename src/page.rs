@@ -6,7 +6,7 @@
 
 use maud::{Markup, html};
 
-use crate::capability::{Capability, Kind};
+use crate::capability::{Capability, Kind, argument};
 use crate::quotation::{origin, shown};
 use crate::standing::{Declared, Installed, Rejection, STALLED_AT, Standing};
 use crate::state::State;
@@ -241,8 +241,8 @@ fn unproven(state: &State) -> Markup {
 /// The line that runs a command.
 fn usage(capability: &Capability, installed: &Installed) -> String {
     let mut line = format!("self run {}", word(capability.name.as_str()));
-    for (param, _) in installed.declaration.iter().flat_map(|declared| &declared.declaration.params) {
-        line.push_str(&format!(" <{}>", word(param)));
+    for (param, type_word) in installed.declaration.iter().flat_map(|declared| &declared.declaration.params) {
+        line.push_str(&format!(" {}", argument(param, type_word, word)));
     }
     line
 }
