@@ -371,7 +371,8 @@ fn signals_end_a_call_with_their_status() {
 fn a_home_that_could_not_be_made_whole_is_made_by_the_next_write() {
     for limit in (0..900).step_by(29) {
         let home = Home::new();
-        let first = home.run(["ask", "one"]).file_limit(limit).end();
+        // Through stdin, so that nothing is written before the limit is set.
+        let first = home.run(["ask"]).stdin("one").file_limit(limit).end();
         let asked: &[&str] = match first.status {
             0 => &["one", "two"],
             1 => &["two"],
