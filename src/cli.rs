@@ -42,6 +42,7 @@ Environment:
   SELF_CALLER    who speaks: kept with every event, never believed
   SELF_MIND_ID   which model writes: sealed in the receipts of its scripts
   SELF_SCRIPT_SECONDS  how long a script may run, 1 to 3600 (10)
+  SELF_SANDBOX   auto: scripts are confined as far as the machine can; require: or do not run; off
   NO_COLOR       no colour, ever
 
 Exit status: 0 done, 1 failed or not there, 2 usage, 65 refused input of which nothing was recorded,
@@ -118,6 +119,12 @@ enum Verb {
         #[arg(long)]
         seal: bool,
         /// Print the report as one line of JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say how a home is: key, confinement, interpreters, needs, and each fault with the command that mends it
+    Doctor {
+        /// Print it as one line of JSON
         #[arg(long)]
         json: bool,
     },
@@ -220,6 +227,13 @@ impl Voice {
                 Ok(report) => {
                     self.print(&if json { report.json() } else { report.text() })?;
                     Ok(u8::from(!report.ok))
+                }
+                Err(fault) => self.fail(&fault),
+            },
+            Some(Verb::Doctor { json }) => match kernel.doctor() {
+                Ok(checkup) => {
+                    let text = if json { checkup.json() } else { checkup.text() };
+                    self.print(&text).map(|()| u8::from(!checkup.faults.is_empty()))
                 }
                 Err(fault) => self.fail(&fault),
             },

@@ -137,6 +137,24 @@ impl Home {
         self.root.join(".self")
     }
 
+    /// The permission bits of a file in the home, its links followed.
+    #[must_use]
+    pub fn mode(&self, name: &str) -> Option<u32> {
+        std::fs::metadata(self.root.join(name)).ok().map(|facts| facts.mode() & 0o7777)
+    }
+
+    /// Whether files can be made in the home.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        rustix::fs::access(&self.root, rustix::fs::Access::WRITE_OK).is_ok()
+    }
+
+    /// The path of a file in the home as one word of a shell line.
+    #[must_use]
+    pub fn word(&self, name: &str) -> String {
+        shell_word(&self.root.join(name))
+    }
+
     fn key_path(&self) -> PathBuf {
         self.root.join(".secret")
     }
