@@ -37,7 +37,10 @@ const TRY_AGAIN: Duration = Duration::from_micros(100);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unconfined {
     /// The system has no Landlock, or an old one.
-    #[error("this system has no Landlock of version 3 or newer: {0}")]
+    #[error("this system has no Landlock of version 3 or newer (Linux 6.2)")]
+    NoLandlock,
+    /// Landlock is there, and did not take what was asked.
+    #[error("Landlock did not take the grants: {0}")]
     Landlock(RulesetError),
     /// Landlock is there, and did not take hold.
     #[error("Landlock did not take hold")]
@@ -77,7 +80,7 @@ fn ruleset() -> Result<RulesetCreated, Unconfined> {
         .and_then(|set| set.set_compatibility(CompatLevel::BestEffort).handle_access(AccessFs::IoctlDev))
         .and_then(|set| set.scope(Scope::AbstractUnixSocket | Scope::Signal))
         .and_then(Ruleset::create);
-    made.map_err(Unconfined::Landlock)
+    made.map_err(|_| Unconfined::NoLandlock)
 }
 
 /// Whether this system can hold a script to its files and calls.

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::capability::{Capability, Kind, Need};
 use crate::home::{Home, of_user, resolved};
@@ -193,8 +193,8 @@ fn writable(place: Place<'_>, need: &Need, path: &Path) -> Result<PathBuf, Grant
 /// What is granted under `~` appears at the same place in the script's own `HOME`.
 fn link(granted: &mut Granted, path: &str, real: &Path) {
     if let Some(rest) = path.strip_prefix("~/") {
-        let plain: PathBuf = Path::new(rest).components().filter(|part| *part != std::path::Component::CurDir).collect();
-        let climbs = plain.components().any(|part| !matches!(part, std::path::Component::Normal(_)));
+        let plain: PathBuf = Path::new(rest).components().filter(|part| *part != Component::CurDir).collect();
+        let climbs = plain.components().any(|part| !matches!(part, Component::Normal(_)));
         if !climbs && !plain.as_os_str().is_empty() {
             granted.links.push((plain, real.to_owned()));
         }

@@ -475,13 +475,16 @@ impl Launched {
         Ok(launched)
     }
 
-    /// Passes the script's ends to the launcher, past every other process that is started meanwhile.
+    /// Passes the script's ends to the cell, past every other process that is started meanwhile.
     fn hand_over(&self, ends: [BorrowedFd<'_>; ENDS]) -> Result<(), ScriptError> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ENDS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         ancillary.push(SendAncillaryMessage::ScmRights(&ends));
-        let sent = rustix::net::sendmsg(&self.control, &[IoSlice::new(b"\n")], &mut ancillary, SendFlags::NOSIGNAL);
-        sent.map(drop).map_err(pipes)
+        match rustix::net::sendmsg(&self.control, &[IoSlice::new(b"\n")], &mut ancillary, SendFlags::NOSIGNAL) {
+            // A launcher that is gone already has said why, or is told as lost.
+            Ok(_) | Err(rustix::io::Errno::PIPE) => Ok(()),
+            Err(fault) => Err(pipes(fault)),
+        }
     }
 
     /// Feeds and drains until the script has ended and its outputs have, or a limit, the caller or an error ends the run.

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test says what went wrong by failing")]
 
 mod accounts;
+mod attacks;
+mod confinement;
 mod faces;
 mod git_history;
 mod heads;
