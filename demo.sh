@@ -54,6 +54,20 @@ say "a page shows what was kept:  self show journal"
 self show journal
 self show journal | grep -q '&lt;b&gt;' || fail "the page does not hold the text as text"
 
+say "experience travels as an account, evidence and no code:  self give journal. DIR; self learn DIR | mind | self"
+mkdir "$play/account" "$play/third"
+cp lessons/journal/intent.md "$play/account"
+self give journal. "$play/account"
+(
+    SELF_HOME=$play/third
+    self learn "$play/account" | "$mind" | SELF_CALLER=stub self
+    self < /dev/null | "$mind" | SELF_CALLER=stub self
+    self learn "$play/account" > /dev/null
+    self show journal
+    grep -c '"via":"learn:account"' "$SELF_HOME/events.jsonl" > "$play/learned"
+)
+[ "$(cat "$play/learned")" = 3 ] || fail "the third home learned $(cat "$play/learned") events, not 3"
+
 say "what the log holds now"
 cut -c 1-150 "$log"
 lines=$(grep -c '' "$log")
