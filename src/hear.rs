@@ -170,6 +170,7 @@ pub fn judge(reading: Reading, answered: Option<Answered>) -> Hearing {
             }
         }
     }
+    refused += reading.more_misses;
     let last = hearing.entries.iter_mut().rev().find_map(|entry| match entry {
         Entry::Refused(last) => Some(last),
         Entry::Draft(_) => None,

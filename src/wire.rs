@@ -19,6 +19,9 @@ pub const ENCODING_BYTES: usize = 1024;
 
 const BOM: char = '\u{feff}';
 
+/// How many near misses of a body are told one by one.
+pub const MISSES_MAX: usize = 4096;
+
 /// A body as it was read.
 #[derive(Debug, Default, PartialEq)]
 pub struct Reading {
@@ -26,6 +29,8 @@ pub struct Reading {
     pub items: Vec<Item>,
     /// What was mended or left out.
     pub notes: Vec<Note>,
+    /// How many near misses beyond [`MISSES_MAX`] there were; their text is prose.
+    pub more_misses: usize,
 }
 
 impl Reading {
@@ -78,7 +83,8 @@ pub fn read(body: &[u8]) -> Reading {
     notes.extend((sink.surrogates > 0).then_some(Note::Surrogates(sink.surrogates)));
     notes.extend((!sink.dropped.is_empty()).then(|| Note::Dropped { keys: std::mem::take(&mut sink.dropped), more: sink.more }));
     notes.extend(swallowed);
-    Reading { items: sink.finish(), notes }
+    let more_misses = sink.more_misses;
+    Reading { items: sink.finish(), notes, more_misses }
 }
 
 /// Whether a body is UTF-16: by its byte order mark, or because every other byte at its start is NUL.
@@ -183,9 +189,21 @@ struct Sink {
     surrogates: usize,
     dropped: Vec<String>,
     more: bool,
+    misses: usize,
+    more_misses: usize,
 }
 
 impl Sink {
+    /// Adds a near miss; beyond [`MISSES_MAX`] only its text and that there was one more.
+    fn miss(&mut self, of: Like, reason: String, text: String) {
+        if self.misses == MISSES_MAX {
+            self.more_misses += 1;
+            return self.prose(&text);
+        }
+        self.misses += 1;
+        self.item(Item::NearMiss(NearMiss { of, reason, text }));
+    }
+
     /// Adds whole lines of prose; a blank line behind a taken one goes with it.
     fn prose(&mut self, text: &str) {
         let blank = ansi::trim_start(text).is_empty();
@@ -234,7 +252,7 @@ impl Sink {
         match piece.kind {
             Kind::Prose => self.prose(piece.text),
             Kind::Values(judged) => judged.into_iter().for_each(|judged| self.judged(piece.text, judged)),
-            Kind::Missed(of, reason) => self.item(Item::NearMiss(NearMiss { of, reason, text: piece.text.to_owned() })),
+            Kind::Missed(of, reason) => self.miss(of, reason, piece.text.to_owned()),
             Kind::Script(script) => self.item(Item::Script(script)),
             Kind::Fence(_) | Kind::Reasoning { .. } | Kind::Unopened => {}
         }
@@ -252,7 +270,7 @@ impl Sink {
                 self.note(mending);
                 self.item(Item::Script(script));
             }
-            Verdict::Miss(of, reason) => self.item(Item::NearMiss(NearMiss { of, reason, text: text() })),
+            Verdict::Miss(of, reason) => self.miss(of, reason, text()),
             Verdict::Prose => self.prose(&text()),
         }
     }
@@ -273,10 +291,11 @@ impl Sink {
 
     /// Adds a fence that is read for events. Its marks vanish if all inside was taken; else they stay around what was not.
     fn fence(&mut self, fence: Inside<'_>) {
-        let mut inside = Sink::default();
+        let mut inside = Sink { misses: self.misses, ..Sink::default() };
         fence.pieces.for_each(|piece| inside.piece(piece));
         self.note(Mending { dropped: std::mem::take(&mut inside.dropped), surrogates: inside.surrogates });
         self.more |= inside.more;
+        (self.misses, self.more_misses) = (inside.misses, self.more_misses + inside.more_misses);
         let items = inside.finish();
         let vanishes = items.iter().any(is_material) && items.iter().all(|item| is_material(item) || is_blank(item));
         if !vanishes {
@@ -298,6 +317,18 @@ impl Sink {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn near_misses_beyond_the_limit_are_counted_and_stay_prose() {
+        let line = "{\"name\":\n";
+        for text in [line.repeat(MISSES_MAX + 7), format!("```json\n{}```\n", line.repeat(MISSES_MAX + 7))] {
+            let reading = read(text.as_bytes());
+            let told = reading.items.iter().filter(|item| matches!(item, Item::NearMiss(_))).count();
+            assert_eq!((told, reading.more_misses), (MISSES_MAX, 7));
+            assert_eq!(reading.prose(), text);
+            assert!(!reading.has_material());
+        }
+    }
 
     const NOTE: &str = r#"{"name":"note.added","payload":{"text":"x"}}"#;
     const TOOK_NOTE: &str = r#"took note.added {"text":"x"}"#;
@@ -844,7 +875,7 @@ mod tests {
             for body in [quoted.as_str(), &prompt] {
                 let reading = read(body.as_bytes());
                 let expect: Vec<Item> = (!body.is_empty()).then(|| Item::Prose(body.to_owned())).into_iter().collect();
-                assert_eq!(reading, Reading { items: expect, notes: Vec::new() }, "seed {seed}: {text:?}");
+                assert_eq!(reading, Reading { items: expect, ..Reading::default() }, "seed {seed}: {text:?}");
             }
             let unquoted = |text: &str| text.replace(QUOTE, "");
             assert_eq!(unquoted(&quoted), unquoted(text.trim_start_matches(BOM)), "seed {seed}");
