@@ -57,7 +57,7 @@ pub(crate) enum Unconfined {
     /// A user namespace could not be set up for want of `/proc`.
     #[error("there is no /proc to set up a user namespace with")]
     NoProc,
-    /// A namespace could not be set up.
+    /// A namespace was made, and could not be set up; some distributions let everybody make one and use none.
     #[error("a user namespace could not be set up: {0}")]
     Mapping(io::Error),
     /// Privileges could not be given up.
@@ -115,12 +115,14 @@ pub(crate) fn enter_namespaces(net: bool) -> Result<(), Unconfined> {
     {
         std::fs::write(format!("/proc/self/{file}"), line).map_err(Unconfined::Mapping)?;
     }
-    // Of all that the namespace gives, the init keeps what bounds its process numbers, through its start.
+    // Of all that the namespace gives, the init keeps what bounds its process numbers, through its start. Without it they have
+    // the bound of the user's other processes.
     let bound = CapabilitySet::SYS_ADMIN;
-    let sets = rustix::thread::capabilities(None).map_err(Unconfined::Privileges)?;
-    let sets = CapabilitySets { inheritable: bound, ..sets };
-    rustix::thread::set_capabilities(None, sets).map_err(Unconfined::Privileges)?;
-    rustix::thread::configure_capability_in_ambient_set(bound, true).map_err(Unconfined::Privileges)
+    if let Ok(sets) = rustix::thread::capabilities(None) {
+        let kept = rustix::thread::set_capabilities(None, CapabilitySets { inheritable: bound, ..sets });
+        let _ = kept.and_then(|()| rustix::thread::configure_capability_in_ambient_set(bound, true));
+    }
+    Ok(())
 }
 
 /// Bounds the process numbers of this namespace, where the system has that: so many processes can always be, and about twice as

@@ -95,7 +95,7 @@ pub fn probe(sandbox: Sandbox) -> ExitCode {
 pub fn reach(program: &Path, sandbox: Sandbox) -> Reach {
     let asked = Command::new(program).args([PROBE, sandbox.word()]).env_clear().stdin(Stdio::null()).output();
     let told = asked.ok().and_then(|told| Reach::read(&String::from_utf8_lossy(&told.stdout)));
-    let why = || "it could not be tried out".to_owned();
+    let why = || "this program could not be started anew to try it out; is /proc mounted?".to_owned();
     told.unwrap_or_else(|| Reach { level: Level::Limits, why: why(), holds_signals: false })
 }
 
@@ -159,7 +159,7 @@ fn make_ready(orders: &Orders) -> Result<Level, Report> {
     match confine::enter_namespaces(orders.net) {
         Ok(()) => Ok(Level::Full),
         Err(fault) if fault.leaves_all_as_it_was() => Ok(Level::Landlock),
-        Err(fault) => Err(Report::Unconfined(fault.to_string())),
+        Err(_) => Err(Report::NoNamespaces),
     }
 }
 

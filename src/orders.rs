@@ -85,6 +85,8 @@ pub(crate) enum Report {
     Fault(String),
     /// The script could not be confined as it has to be, in words.
     Unconfined(String),
+    /// Namespaces were made and are of no use, and this launcher cannot leave them: another has to do without.
+    NoNamespaces,
 }
 
 impl Role {
@@ -181,6 +183,7 @@ impl Report {
             Report::Exited(status) => format!("exited {status}\n"),
             Report::Signal(signal) => format!("signal {signal}\n"),
             Report::Processes => "processes\n".to_owned(),
+            Report::NoNamespaces => "no-namespaces\n".to_owned(),
             Report::Fault(words) => format!("fault {}\n", words.replace('\n', " ")),
             Report::Unconfined(words) => format!("unconfined {}\n", words.replace('\n', " ")),
         }
@@ -194,6 +197,7 @@ impl Report {
             "exited" => rest.parse().ok().map(Report::Exited),
             "signal" => rest.parse().ok().map(Report::Signal),
             "processes" => Some(Report::Processes),
+            "no-namespaces" => Some(Report::NoNamespaces),
             "fault" => Some(Report::Fault(rest.to_owned())),
             "unconfined" => Some(Report::Unconfined(rest.to_owned())),
             _ => None,
@@ -256,6 +260,7 @@ mod tests {
             Report::Exited(3),
             Report::Signal(9),
             Report::Processes,
+            Report::NoNamespaces,
             Report::Fault("could not start `x`: no".into()),
             Report::Unconfined("no Landlock".into()),
         ] {

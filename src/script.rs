@@ -200,6 +200,9 @@ pub enum ScriptError {
     /// The script could not be confined.
     #[error("the script was not run, for it could not be confined: {0}")]
     Unconfined(String),
+    /// There are namespaces, and they are of no use.
+    #[error("the script was not run, for its namespaces could not be set up")]
+    NoNamespaces,
     /// The launcher ended without a word.
     #[error("the launcher of the script was killed; processes of the script may be left")]
     Lost,
@@ -290,7 +293,8 @@ impl ScriptError {
         match self {
             ScriptError::Scratch { .. } => Some("set TMPDIR to a folder that you can write and that has room".to_owned()),
             ScriptError::Unconfined(_) => Some("self doctor; SELF_SANDBOX=off runs scripts unconfined".to_owned()),
-            ScriptError::Launcher { .. }
+            ScriptError::Launcher { .. } => Some("scripts need /proc, by which this program finds itself".to_owned()),
+            ScriptError::NoNamespaces
             | ScriptError::Start(_)
             | ScriptError::Lost
             | ScriptError::Survivors
@@ -308,7 +312,14 @@ impl ScriptError {
 pub fn run(run: &Run<'_>, feed: &mut dyn FnMut() -> io::Result<Option<Vec<u8>>>) -> Result<Ran, ScriptError> {
     let scratch = Scratch::make(run)?;
     let mut launched = Launched::start(run, &scratch)?;
-    let ending = launched.attend(run, feed)?;
+    let ending = match launched.attend(run, feed) {
+        Err(ScriptError::NoNamespaces) if run.hold.most == Level::Full => {
+            let without = Run { hold: Hold { most: Level::Landlock, ..run.hold }, ..*run };
+            launched = Launched::start(&without, &scratch)?;
+            launched.attend(&without, feed)?
+        }
+        ended => ended?,
+    };
     launched.end()?;
     let ran = Ran {
         ending,
@@ -531,6 +542,7 @@ impl Launched {
             Report::Processes => Ok(Ending::Limit(Limit::Processes(limits.processes))),
             Report::Fault(words) => Err(ScriptError::Start(words)),
             Report::Unconfined(words) => Err(ScriptError::Unconfined(words)),
+            Report::NoNamespaces => Err(ScriptError::NoNamespaces),
             Report::Level(_) => Err(ScriptError::Lost),
         }
     }
@@ -556,7 +568,8 @@ impl Launched {
     /// Which of the control socket and the three pipes has something to do.
     fn ready(&self, wait: Duration) -> Result<[bool; 1 + ENDS], ScriptError> {
         let control = (!self.is_gone).then(|| (self.control.as_fd(), PollFlags::IN));
-        let stdin = self.stdin.as_ref().map(|end| (end.as_fd(), PollFlags::OUT));
+        // Nothing is fed before the script is about to start: until then another launcher may have to.
+        let stdin = self.stdin.as_ref().filter(|_| self.level.is_some()).map(|end| (end.as_fd(), PollFlags::OUT));
         let stdout = self.stdout.as_ref().map(|end| (end.as_fd(), PollFlags::IN));
         let stderr = self.stderr.as_ref().map(|end| (end.as_fd(), PollFlags::IN));
         let ends = [control, stdin, stdout, stderr];

@@ -398,6 +398,20 @@ fn a_level_is_told_where_it_belongs_and_nowhere_in_the_pages() {
 }
 
 #[test]
+fn where_namespaces_can_be_made_and_not_used_scripts_run_at_landlock() {
+    let home = with_needs("[]", "#!/bin/sh\ncat >&2\necho '{\"name\":\"a.b\"}'\n");
+    // As some distributions do, by other means: the namespace is there, and its users cannot be named.
+    let without = |line: &str| home.sh(&format!("unshare -m sh -c 'mount -t proc -o ro proc /proc && {line}'"));
+    if !is_root() || without("true").stderr_any().end().status != 0 {
+        return skipped("where_namespaces_can_be_made_and_not_used", "only root can mount");
+    }
+    without("self doctor").stdout_has(&["level landlock", "not higher, for a user namespace could not be set up"]).check();
+    let log = String::from_utf8(home.log()).unwrap();
+    let ended = without("self run x").stdout("appended seq 5 a.b\n").stderr_any().check();
+    assert_eq!(ended.said(), log, "the script gets its input once and whole");
+}
+
+#[test]
 fn an_odd_sandbox_is_a_usage_error() {
     let home = Home::new();
     for odd in ["on", "OFF", "full", " auto"] {
