@@ -33,7 +33,12 @@ style, script or anything from outside: text elements, tables, lists, details, c
 time zone, locale, environment, path, process id or random order. It is run twice to see that.
 - `params` names a command's arguments in order, each with a type word; one that may be left out says `optional`: \
 `{\"note\":\"string, optional\"}`.
-- `needs` says what a command touches beyond its input: `read:<path>`, `write:<path>`, `read:args`, `net`. A projector has none.
+- A script is confined. A command reads the log, `site/` and `capabilities/` of the home (by their paths; it cannot list the home) and \
+the system's programs, and writes one folder of its own, its `HOME` and `TMPDIR`, gone after the run. It opens no socket and changes \
+no modes, owners or times. `needs` adds, exactly: `read:<path>` (a file, or a folder with all in it), `write:<path>` (the same, to be \
+written too; a folder that is missing is made), `read:args` (the files that its arguments name, relative ones from `SELF_CWD`), `net` \
+(IPv4 and IPv6). A path is absolute or starts with `~/`, and stands at the same place under the script's own `HOME`. Ask for the \
+least: each need is told to the person. A projector has its input alone, and no needs.
 ";
 
 /// What an account is.
