@@ -114,7 +114,8 @@ pub fn help(capability: &Capability, needs: &[Need], said: &str) -> Option<Strin
 /// What every script is granted; a command the open part of its home too.
 #[must_use]
 pub fn by_default(place: Place<'_>, interpreter: &Path, is_command: bool) -> Granted {
-    let hidden = [resolved(place.user), resolved(place.home.root())];
+    // The key may lie elsewhere than in the home, where a link leads to.
+    let hidden = [place.user.to_owned(), place.home.root().to_owned(), place.home.key_path()].map(|path| resolved(&path));
     let libraries = fs::read_dir("/").into_iter().flatten().flatten();
     let libraries = libraries.filter(|entry| entry.file_name().to_string_lossy().starts_with("lib")).map(|entry| entry.path());
     let mut grants = Vec::new();

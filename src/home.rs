@@ -155,7 +155,8 @@ impl Home {
         shell_word(&self.root.join(name))
     }
 
-    fn key_path(&self) -> PathBuf {
+    /// Where the key lies.
+    pub(crate) fn key_path(&self) -> PathBuf {
         self.root.join(".secret")
     }
 
