@@ -72,17 +72,17 @@ impl Writer {
         if std::fs::metadata(path).is_ok_and(|facts| !facts.is_file()) {
             return Err(LogError::NotAFile(path.clone()));
         }
-        let fresh = !path.exists();
         let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path);
         let file = file.map_err(io_error("open", path))?;
-        if fresh {
-            file.sync_all().and_then(|()| sync_folder(&path.canonicalize()?)).map_err(io_error("make", path))?;
-        }
         let rival = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
         if !rival {
             file.unlock().map_err(io_error("unlock", path))?;
         }
         let size = file.metadata().map_err(io_error("read", path))?.len();
+        if size == 0 {
+            // Made just now, or by somebody who died before it was on the disk.
+            file.sync_all().and_then(|()| sync_folder(&path.canonicalize()?)).map_err(io_error("make", path))?;
+        }
         let log = Log::classify(file, path, size, true)?;
         let torn = log.torn()?;
         Ok(Writer { log, disk, places: places.clone(), torn, rival, lock })
@@ -189,7 +189,8 @@ impl Log {
             let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
             copy(&self.file, torn.offset..torn.offset + torn.bytes, |piece| io::Write::write_all(&mut file, piece))?;
             file.sync_all()?;
-            sync_folder(&path)
+            sync_folder(&path)?;
+            sync_folder(folder)
         };
         copy().map_err(io_error("set a torn tail aside in", &path))?;
         let cut = self.file.set_len(torn.offset).and_then(|()| self.file.sync_data());
@@ -311,6 +312,23 @@ mod tests {
         let kept = places.torn.join(format!("15-{}", &torn.sha256[..8]));
         assert_eq!(std::fs::read(kept).unwrap(), b"{\"name\":\0\0");
         assert_eq!(std::fs::read(&places.log).unwrap(), b"{\"name\":\"a.b\"}\n{\"name\":\"c.d\"}\n");
+    }
+
+    #[test]
+    fn d3_a_crash_between_setting_a_tail_aside_and_cutting_it_off_is_done_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let places = places(&folder);
+        let text = "{\"name\":\"a.b\"}\n{\"name\":\"torn";
+        std::fs::write(&places.log, text).unwrap();
+        let torn = Writer::open(&places, Disk::real()).unwrap().torn().unwrap().clone();
+        for left in ["", "{\"na", "{\"name\":\"torn"] {
+            std::fs::create_dir_all(&places.torn).unwrap();
+            std::fs::write(torn.path(&places.torn), left).unwrap();
+            std::fs::write(&places.log, text).unwrap();
+            append(&places, Disk::real(), "{\"name\":\"c.d\"}\n").unwrap();
+            assert_eq!(std::fs::read_to_string(torn.path(&places.torn)).unwrap(), "{\"name\":\"torn", "{left:?} was left");
+            assert_eq!(std::fs::read_to_string(&places.log).unwrap(), "{\"name\":\"a.b\"}\n{\"name\":\"c.d\"}\n");
+        }
     }
 
     #[test]

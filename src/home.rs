@@ -198,9 +198,15 @@ impl Home {
         self.make_folder(&self.own())
     }
 
-    /// Makes a folder below `.self/`.
+    /// Makes a folder, `.self/` or one below it, with those above it that are missing; what was made is on the disk.
     pub fn make_folder(&self, folder: &Path) -> Result<(), HomeError> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io_error("make", folder))
+        let missing: Vec<&Path> = folder.ancestors().take_while(|above| !above.exists()).collect();
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io_error("make", folder))?;
+        for made in missing.iter().rev() {
+            // A folder that may be passed through but not read cannot be synced; it was not made here.
+            let _ = sync_folder(made);
+        }
+        Ok(())
     }
 
     /// An error of this home.

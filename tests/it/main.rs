@@ -4,6 +4,7 @@
 mod accounts;
 mod attacks;
 mod confinement;
+mod crashes;
 mod faces;
 mod git_history;
 mod heads;
