@@ -152,3 +152,27 @@ fn two_homes_are_two_heads() {
     assert_eq!(heads, 2);
     home.run(["quiet"]).check();
 }
+
+#[test]
+fn a_moved_home_goes_on_where_it_is() {
+    let home = Home::made();
+    home.hear(NOTE);
+    home.sh("mv ../home ../elsewhere && cd ../elsewhere && self hear && self verify")
+        .stdin(NOTE)
+        .stdout_has(&["no fault"])
+        .stderr_has(&["heard seq 4"])
+        .check();
+}
+
+#[test]
+fn a_restored_log_and_key_are_a_sound_home_anywhere() {
+    let home = Home::made();
+    home.hear(NOTE);
+    home.sh(
+        "mkdir ../restored && cp -p events.jsonl .secret ../restored && cd ../restored && self verify --seal && self rehydrate",
+    )
+    .stdout_has(&["sealed: seq 4", "no fault"])
+    .stderr_any()
+    .check();
+    home.run(["verify"]).stdout_has(&["no fault"]).check();
+}
