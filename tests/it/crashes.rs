@@ -15,6 +15,7 @@ use self_kernel::append::Disk;
 use self_kernel::hearing::Answers;
 use self_kernel::home::Home;
 use self_kernel::kernel::{Caller, Kernel, World};
+use self_kernel::level::{Level, Reach, Sandbox};
 use self_kernel::log::Log;
 use self_kernel::wire;
 
@@ -134,6 +135,8 @@ impl Scene {
                 Ok(())
             },
             disk: Disk { write, sync },
+            reach: |_, _| Reach { level: Level::Full, why: String::new(), holds_signals: true },
+            offered: |_| Vec::new(),
         };
         let caller = Caller {
             speaker: None,
@@ -143,6 +146,7 @@ impl Scene {
             scratch: std::env::temp_dir(),
             executable: PathBuf::from("/nonexistent"),
             script_seconds: 10,
+            sandbox: Sandbox::Auto,
             user: "/nonexistent".into(),
             state: Some(self.folder.path().join("state")),
         };

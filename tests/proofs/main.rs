@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a proof says what went wrong by failing, and prints what it saw")]
 
 mod accounts;
-#[path = "../it/crashes.rs"]
 mod confined;
+#[path = "../it/crashes.rs"]
 mod crashes;
 mod disk;
 mod flips;

@@ -12,6 +12,7 @@ use self_kernel::append::Disk as Sink;
 use self_kernel::hearing::Answers;
 use self_kernel::home::Home;
 use self_kernel::kernel::{Caller, Kernel, World};
+use self_kernel::level::{Level, Reach, Sandbox};
 use self_kernel::wire;
 
 use crate::disk::Disk;
@@ -60,7 +61,13 @@ fn d14_a_power_cut_loses_nothing_acknowledged() {
 /// A kernel over a disk that is never synced.
 fn unsynced(home: PathBuf) -> Kernel {
     let random = |bytes: &mut [u8]| getrandom::fill(bytes).map_err(std::io::Error::from);
-    let world = World { now: jiff::Timestamp::now, random, disk: Sink { sync: |_| Ok(()), ..Sink::real() } };
+    let world = World {
+        now: jiff::Timestamp::now,
+        random,
+        disk: Sink { sync: |_| Ok(()), ..Sink::real() },
+        reach: |_, _| Reach { level: Level::Full, why: String::new(), holds_signals: true },
+        offered: |_| Vec::new(),
+    };
     let caller = Caller {
         speaker: None,
         mind: None,
@@ -69,6 +76,7 @@ fn unsynced(home: PathBuf) -> Kernel {
         scratch: std::env::temp_dir(),
         executable: PathBuf::from(env!("CARGO_BIN_EXE_self")),
         script_seconds: 10,
+        sandbox: Sandbox::Auto,
         user: "/nonexistent".into(),
         state: None,
     };
