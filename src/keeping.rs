@@ -98,8 +98,10 @@ impl Kernel {
                 }
             }
         }
-        let moved = shelf.rebuild(&books, &self.aside_moment())?;
-        kept.words.extend(moved.iter().map(|path| moved_aside(path)));
+        let rebuilt = shelf.rebuild(&books, &self.aside_moment())?;
+        kept.words.extend(rebuilt.moved.iter().map(|path| moved_aside(path)));
+        kept.words.extend(rebuilt.unplaced.iter().map(ToString::to_string));
+        kept.failed |= !rebuilt.unplaced.is_empty();
         kept.words.push(format!("rebuilt scripts: {}, pages: {rendered}", plan.place.len()));
         Ok(kept)
     }

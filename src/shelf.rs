@@ -49,6 +49,23 @@ pub struct ShelfError {
     pub source: io::Error,
 }
 
+impl ShelfError {
+    /// Whether it is the name that no file can have here: too long, or a folder of another's.
+    fn is_of_the_name(&self) -> bool {
+        let kinds = [io::ErrorKind::InvalidFilename, io::ErrorKind::NotADirectory, io::ErrorKind::IsADirectory];
+        kinds.contains(&self.source.kind()) || self.source.kind() == io::ErrorKind::AlreadyExists
+    }
+}
+
+/// What a rebuild came to.
+#[derive(Debug)]
+pub struct Rebuilt {
+    /// Where strangers' files are now.
+    pub moved: Vec<PathBuf>,
+    /// What could not be put in place, because no file can have its name here.
+    pub unplaced: Vec<ShelfError>,
+}
+
 fn failed<'p>(act: &'static str, path: &'p Path) -> impl Fn(io::Error) -> ShelfError + use<'p> {
     move |source| ShelfError { act, path: path.to_owned(), source }
 }
@@ -161,7 +178,7 @@ impl<'h> Shelf<'h> {
     }
 
     /// Puts both folders in place anew, whole, with these files and no others. Gives the places to which strangers' files moved.
-    pub fn rebuild(&self, books: &[Book], moment: &str) -> Result<Vec<PathBuf>, ShelfError> {
+    pub fn rebuild(&self, books: &[Book], moment: &str) -> Result<Rebuilt, ShelfError> {
         let _lock = self.lock()?;
         let records = self.records();
         let fresh = self.own.join("rebuild");
@@ -169,9 +186,15 @@ impl<'h> Shelf<'h> {
         for folder in FOLDERS {
             self.make_folder(&fresh.join(folder))?;
         }
+        let (mut placed, mut unplaced) = (Vec::new(), Vec::new());
         for book in books {
-            self.write(&fresh.join(&book.path), &book.bytes)?;
+            match self.write(&fresh.join(&book.path), &book.bytes) {
+                Ok(()) => placed.push(book),
+                Err(fault) if fault.is_of_the_name() => unplaced.push(ShelfError { path: self.root.join(&book.path), ..fault }),
+                Err(fault) => return Err(fault),
+            }
         }
+        let books = placed;
         let wanted: BTreeMap<&str, &[u8]> = books.iter().map(|book| (book.path.as_str(), book.bytes.as_slice())).collect();
         let mut moved = Vec::new();
         for path in self.strangers(&wanted, &records)? {
@@ -188,7 +211,7 @@ impl<'h> Shelf<'h> {
         fs::remove_dir_all(&fresh).map_err(failed("remove", &fresh))?;
         let records = books.iter().map(|book| Ok((book.path.clone(), self.record(book)?))).collect::<Result<_, ShelfError>>()?;
         self.save(&records)?;
-        Ok(moved)
+        Ok(Rebuilt { moved, unplaced })
     }
 
     /// The files in both folders that this kernel did not write: neither recorded as they are nor equal to what is wanted. A link in

@@ -299,3 +299,20 @@ fn capabilities_of_both_older_kinds_come_alive_under_rehydrate() {
     }
     assert_eq!(home.log(), before);
 }
+
+#[test]
+fn one_older_name_that_no_file_can_have_stops_no_rebuild() {
+    let long = "x".repeat(300);
+    let home = older_home(&[
+        declared("command", &long),
+        receipt(&v2("command", &long, "ada")),
+        declared("command", "tally"),
+        receipt(&v2("command", "tally", "ada")),
+        declared("command", "tally/run"),
+        receipt(&v2("command", "tally/run", "ada")),
+    ]);
+    for _ in 0..2 {
+        home.run(["rehydrate"]).stderr_has(&["could not", &long, "rebuilt scripts: 3"]).status(1).check();
+        assert_eq!(fs::read_to_string(home.join("capabilities/commands/tally/run")).unwrap(), SCRIPT);
+    }
+}
