@@ -10,12 +10,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use self_kernel::level::Level;
 use self_kernel::markup;
 use self_kernel::quotation::quoted;
 use self_kernel::wire::{Item, read};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::attacks::at;
 use crate::home::{Home, MOMENT};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -277,6 +279,12 @@ fn every_lesson_looks_good_as_its_intent_says() {
         looks_good(&home, &lesson.intent);
         assert_rebuilds(&home);
     });
+}
+
+/// A machine that gives this user no namespaces holds scripts to what they need all the same, and every lesson lives with that.
+#[test]
+fn every_lesson_looks_good_without_namespaces() {
+    for_each(|lesson| at(Level::Landlock, || looks_good(&learned(&lesson.name), &lesson.intent)));
 }
 
 #[test]
