@@ -6,12 +6,9 @@
 //! returns, the scratch folder is gone, and so is every process of the run, or the error says that their end takes longer.
 
 use std::ffi::OsString;
-use std::fmt;
-use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::{self, IoSlice, PipeReader, PipeWriter, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,28 +20,9 @@ use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, Send
 
 use crate::launch::DEPTH;
 use crate::level::Level;
+pub use crate::limit::{ERROR_BYTES_KEPT, Ending, FILE_BYTES_MAX, Limit, Limits, WALL_SECONDS};
 use crate::orders::{ENDS, Grant, Orders, Report, Role};
-
-/// How long a script may take, unless the caller says otherwise, in seconds.
-pub const WALL_SECONDS: u64 = 10;
-
-/// How much a script may print, in bytes.
-pub const OUTPUT_BYTES_MAX: u64 = 64 << 20;
-
-/// How much of the end of its stderr is kept, in bytes.
-pub const ERROR_BYTES_KEPT: usize = 64 << 10;
-
-/// How many processes a script may be at a time.
-pub const PROCESSES_MAX: u32 = 256;
-
-/// How much data memory each of its processes may have, in bytes.
-pub const DATA_BYTES_MAX: u64 = 1 << 30;
-
-/// How large a file it may write, in bytes.
-pub const FILE_BYTES_MAX: u64 = 64 << 20;
-
-/// How many descriptors each of its processes may have.
-pub const DESCRIPTORS_MAX: u64 = 256;
+use crate::scratch::{Scratch, ScratchError};
 
 /// How long after the script's end its outputs are still read.
 const DRAIN: Duration = Duration::from_millis(200);
@@ -64,31 +42,8 @@ const PIPE_READS_MAX: usize = (1 << 20) / READ_BYTES + 1;
 /// The longest report of the launcher, in bytes.
 const REPORT_BYTES_MAX: usize = 8 << 10;
 
-/// The script's file in its scratch folder, and what it is called where a link has that name.
-const FILE: &str = "run";
-const FILE_ELSE: &str = "run.script";
-
 /// The signal of a process that wrote a file larger than it may.
 const SIGXFSZ: i32 = 25;
-
-/// How far a script may go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// The time it may take.
-    pub wall: Duration,
-    /// What it may print, in bytes.
-    pub output_bytes: u64,
-    /// What is kept of the end of its stderr, in bytes.
-    pub error_bytes_kept: usize,
-    /// The processes it may be at a time.
-    pub processes: u32,
-    /// The data memory of each process, in bytes.
-    pub data_bytes: u64,
-    /// The size of a file it writes, in bytes.
-    pub file_bytes: u64,
-    /// The descriptors of each process.
-    pub descriptors: u64,
-}
 
 /// A run: what is run, on what, and how far it may go.
 #[derive(Debug, Clone, Copy)]
@@ -134,32 +89,6 @@ pub struct Hold<'a> {
     pub links: &'a [(PathBuf, PathBuf)],
 }
 
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// The script exited with this status.
-    Exited(i32),
-    /// This signal ended it.
-    Signal(i32),
-    /// It passed a limit.
-    Limit(Limit),
-    /// The caller wanted it ended.
-    Stopped,
-}
-
-/// A limit, and where it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
-    /// The time.
-    Time(Duration),
-    /// What it printed, in bytes.
-    Output(u64),
-    /// How many processes it was.
-    Processes(u32),
-    /// The size of a file it wrote, in bytes.
-    File(u64),
-}
-
 /// What a run left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
@@ -177,15 +106,8 @@ pub struct Ran {
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// The scratch folder could not be made, filled or removed.
-    #[error("could not {act} `{}`: {source}", path.display())]
-    Scratch {
-        /// What was attempted.
-        act: &'static str,
-        /// On which path.
-        path: PathBuf,
-        /// Why it failed.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Scratch(#[from] ScratchError),
     /// The launcher could not be started.
     #[error("could not start `{}` as the launcher of a script: {source}", path.display())]
     Launcher {
@@ -217,81 +139,12 @@ pub enum ScriptError {
     Pipes(io::Error),
 }
 
-impl Limits {
-    /// The limits that every script has, with this time.
-    #[must_use]
-    pub fn within(wall: Duration) -> Limits {
-        Limits {
-            wall,
-            output_bytes: OUTPUT_BYTES_MAX,
-            error_bytes_kept: ERROR_BYTES_KEPT,
-            processes: PROCESSES_MAX,
-            data_bytes: DATA_BYTES_MAX,
-            file_bytes: FILE_BYTES_MAX,
-            descriptors: DESCRIPTORS_MAX,
-        }
-    }
-}
-
-impl Limit {
-    /// Its name, as a payload has it behind `limit:`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Limit::Time(_) => "time",
-            Limit::Output(_) => "output",
-            Limit::Processes(_) => "processes",
-            Limit::File(_) => "file",
-        }
-    }
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Limit::Time(wall) => write!(f, "the time limit of {} s", wall.as_secs_f64()),
-            Limit::Output(bytes) => write!(f, "the output limit of {}", size(*bytes)),
-            Limit::Processes(count) => write!(f, "the limit of {count} processes"),
-            Limit::File(bytes) => write!(f, "the limit of {} for a file", size(*bytes)),
-        }
-    }
-}
-
-fn size(bytes: u64) -> String {
-    if bytes > 0 && bytes.is_multiple_of(1 << 20) { format!("{} MiB", bytes >> 20) } else { format!("{bytes} bytes") }
-}
-
-impl Ending {
-    /// The ending as the JSON value that `capability.died` has for `exit`: `3`, `"signal:9"`, `"limit:time"`. A run that the
-    /// caller stopped is no death, and has none.
-    #[must_use]
-    pub fn json(self) -> Option<String> {
-        match self {
-            Ending::Exited(status) => Some(status.to_string()),
-            Ending::Signal(signal) => Some(format!("\"signal:{signal}\"")),
-            Ending::Limit(limit) => Some(format!("\"limit:{}\"", limit.name())),
-            Ending::Stopped => None,
-        }
-    }
-}
-
-impl fmt::Display for Ending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Ending::Exited(status) => write!(f, "it exited with status {status}"),
-            Ending::Signal(signal) => write!(f, "signal {signal} ended it"),
-            Ending::Limit(limit) => write!(f, "it passed {limit}"),
-            Ending::Stopped => write!(f, "it was stopped"),
-        }
-    }
-}
-
 impl ScriptError {
     /// The remedy, as a line.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            ScriptError::Scratch { .. } => Some("set TMPDIR to a folder that you can write and that has room".to_owned()),
+            ScriptError::Scratch(_) => Some("set TMPDIR to a folder that you can write and that has room".to_owned()),
             ScriptError::Unconfined(_) => Some("self doctor; SELF_SANDBOX=off runs scripts unconfined".to_owned()),
             ScriptError::Launcher { .. } => Some("scripts need /proc, by which this program finds itself".to_owned()),
             ScriptError::NoNamespaces
@@ -310,7 +163,7 @@ impl ScriptError {
 /// # Errors
 /// When the script could not be run or its input could not be read. Nothing of it is left then either.
 pub fn run(run: &Run<'_>, feed: &mut dyn FnMut() -> io::Result<Option<Vec<u8>>>) -> Result<Ran, ScriptError> {
-    let scratch = Scratch::make(run)?;
+    let scratch = Scratch::make(run.scratch_parent.join(run.scratch_name), run.script, run.hold.links)?;
     let mut launched = Launched::start(run, &scratch)?;
     let ending = match launched.attend(run, feed) {
         Err(ScriptError::NoNamespaces) if run.hold.most == Level::Full => {
@@ -330,79 +183,6 @@ pub fn run(run: &Run<'_>, feed: &mut dyn FnMut() -> io::Result<Option<Vec<u8>>>)
     drop(launched);
     scratch.remove()?;
     Ok(ran)
-}
-
-/// A script's own folder; gone when the value is.
-struct Scratch {
-    folder: PathBuf,
-    file: PathBuf,
-    is_there: bool,
-}
-
-impl Scratch {
-    fn make(run: &Run<'_>) -> Result<Scratch, ScriptError> {
-        let folder = run.scratch_parent.join(run.scratch_name);
-        let failed = |act, path: &Path| {
-            let path = path.to_owned();
-            move |source| ScriptError::Scratch { act, path, source }
-        };
-        DirBuilder::new().mode(0o700).create(&folder).map_err(failed("make", &folder))?;
-        // By its own path, and not one that leads over links: that alone is granted.
-        let folder = folder.canonicalize().unwrap_or(folder);
-        let is_taken = run.hold.links.iter().any(|(link, _)| link.starts_with(FILE));
-        let file = folder.join(if is_taken { FILE_ELSE } else { FILE });
-        let scratch = Scratch { folder, file, is_there: true };
-        let written = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&scratch.file);
-        written.and_then(|mut file| file.write_all(run.script)).map_err(failed("write", &scratch.file))?;
-        for (link, target) in run.hold.links {
-            let link = scratch.folder.join(link);
-            let made = link.parent().map_or(Ok(()), |above| DirBuilder::new().recursive(true).mode(0o700).create(above));
-            match made.and_then(|()| std::os::unix::fs::symlink(target, &link)) {
-                // One need lies within another: the way there leads over the link that stands.
-                Err(fault) if matches!(fault.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::PermissionDenied) => {}
-                made => made.map_err(failed("make", &link))?,
-            }
-        }
-        Ok(scratch)
-    }
-
-    fn remove(mut self) -> Result<(), ScriptError> {
-        self.is_there = false;
-        remove(&self.folder).map_err(|source| ScriptError::Scratch { act: "remove", path: self.folder.clone(), source })
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if self.is_there {
-            let _ = remove(&self.folder);
-        }
-    }
-}
-
-/// Removes a folder and all below it, also where a script took its own rights away.
-fn remove(folder: &Path) -> io::Result<()> {
-    match std::fs::remove_dir_all(folder) {
-        Err(fault) if fault.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(folder)?;
-            std::fs::remove_dir_all(folder)
-        }
-        removed => removed,
-    }
-}
-
-fn open_up(folder: &Path) -> io::Result<()> {
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        std::fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
-        for entry in std::fs::read_dir(&folder)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                folders.push(entry.path());
-            }
-        }
-    }
-    Ok(())
 }
 
 /// A started launcher and the kernel's ends of the script's pipes. Dropped, it ends the script and everything of it.
@@ -702,25 +482,4 @@ fn is_for_later(fault: &io::Error) -> bool {
 
 fn pipes(fault: rustix::io::Errno) -> ScriptError {
     ScriptError::Pipes(fault.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_ending_has_its_word_and_its_value() {
-        let second = Duration::from_millis(1500);
-        for (ending, words, json) in [
-            (Ending::Exited(3), "it exited with status 3", Some("3")),
-            (Ending::Signal(9), "signal 9 ended it", Some("\"signal:9\"")),
-            (Ending::Limit(Limit::Time(second)), "it passed the time limit of 1.5 s", Some("\"limit:time\"")),
-            (Ending::Limit(Limit::Output(OUTPUT_BYTES_MAX)), "it passed the output limit of 64 MiB", Some("\"limit:output\"")),
-            (Ending::Limit(Limit::Processes(256)), "it passed the limit of 256 processes", Some("\"limit:processes\"")),
-            (Ending::Limit(Limit::File(5)), "it passed the limit of 5 bytes for a file", Some("\"limit:file\"")),
-            (Ending::Stopped, "it was stopped", None),
-        ] {
-            assert_eq!((ending.to_string().as_str(), ending.json().as_deref()), (words, json));
-        }
-    }
 }

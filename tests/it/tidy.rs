@@ -57,6 +57,8 @@ const HOUSE: &[(&str, &[Touch])] = &[
     ("confine", &[Touch::Disk, Touch::Processes, Touch::Clock]),
     ("launch", &[Touch::Disk, Touch::Processes, Touch::Stdio]),
     ("cell", &[Touch::Processes, Touch::Stdio]),
+    ("limit", &[]),
+    ("scratch", &[Touch::Disk]),
     ("script", &[Touch::Disk, Touch::Processes, Touch::Clock]),
     ("marker", &[Touch::Disk, Touch::Processes, Touch::Clock]),
     ("job", &[Touch::Disk, Touch::Processes, Touch::Clock]),
