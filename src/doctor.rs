@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(
             checkup().text(),
             "home: /h, 3 events\nkey: mode 0600\nconfinement: level full (SELF_SANDBOX=auto); of scripts: they touch only what \
-             their needs say, and see no other process\ninterpreters: sh → /bin/sh\ncommand/x: needs net; no interpreter yet\n\
+             their needs say, and reach no other process\ninterpreters: sh → /bin/sh\ncommand/x: needs net; no interpreter yet\n\
              no fault was found\n"
         );
     }

@@ -12,7 +12,7 @@ pub enum Level {
     Limits,
     /// Files and system calls too.
     Landlock,
-    /// And it sees no process, network or shared memory but its own.
+    /// And it reaches no process, network or shared memory but its own.
     Full,
 }
 
@@ -42,7 +42,7 @@ impl Level {
         match self {
             Level::Limits => "they are not confined, and can touch all that you can",
             Level::Landlock => "they touch only what their needs say",
-            Level::Full => "they touch only what their needs say, and see no other process",
+            Level::Full => "they touch only what their needs say, and reach no other process",
         }
     }
 }

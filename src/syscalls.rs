@@ -43,7 +43,7 @@ const MODES: &[i64] = &[
 /// Rings that make calls past every filter.
 const RINGS: &[i64] = &[libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
 
-/// Looking into other processes, and into the system; keys of the session.
+/// Looking into other processes, and into the system; watching folders that cannot be listed; keys of the session.
 const KIN: &[i64] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -58,6 +58,7 @@ const KIN: &[i64] = &[
     libc::SYS_bpf,
     libc::SYS_userfaultfd,
     libc::SYS_fanotify_init,
+    libc::SYS_inotify_add_watch,
     libc::SYS_open_by_handle_at,
     libc::SYS_add_key,
     libc::SYS_request_key,
@@ -98,7 +99,21 @@ const MOUNTS: &[i64] = &[
 ];
 
 /// Memory, queues and semaphores that processes of one user share by number or name.
-const SHARED: &[i64] = &[libc::SYS_shmget, libc::SYS_shmat, libc::SYS_semget, libc::SYS_msgget, libc::SYS_mq_open];
+const SHARED: &[i64] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
 
 /// Times of files: a touched log would spoil the check that nobody else wrote it. They succeed without effect.
 const TIMES: &[i64] = &[libc::SYS_utimensat];

@@ -128,6 +128,16 @@ def _():
     return fails(run)
 
 
+@attack("S1 watch a folder that it may not list")
+def _():
+    watcher = LIBC.inotify_init1(0)
+    ctypes.set_errno(0)
+    watched = LIBC.inotify_add_watch(watcher, USER.encode(), 0x100)
+    error = ctypes.get_errno()
+    os.close(watcher)
+    return watched < 0 and error in DENIED, errno.errorcode.get(error, "0")
+
+
 attack("S1 learn that a file is there, its size and its times")(lambda: fails(lambda: os.stat(home(".secret")).st_size))
 
 
@@ -279,11 +289,12 @@ attack("S4 signal another process")(lambda: fails(lambda: os.kill(VICTIM, 0)))
 
 @attack("S4 learn which processes there are")
 def _():
-    try:
-        os.kill(VICTIM, 0)
-        return False, "it is there"
-    except OSError as fault:
-        return fault.errno == errno.ESRCH, str(fault)
+    return fails(lambda: os.stat(f"/proc/{VICTIM}").st_uid)
+
+
+@attack("S4 learn which program a process is")
+def _():
+    return fails(lambda: os.readlink(f"/proc/{VICTIM}/exe"))
 
 
 @attack("S4 trace a process")
