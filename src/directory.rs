@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::account::{ACCOUNT_NAME_BYTES_MAX, Deposit, Ledger, LineFault, Manifest, Selector};
 use crate::append::sync_folder;
 use crate::lines::{Lines, READ_BYTES};
+use crate::lock::{Lock, WRITER_WAITS};
 use crate::quotation::cut;
 use crate::record::{RECORD_BYTES_MAX, RECORD_BYTES_READ_MAX};
 
@@ -292,6 +293,7 @@ pub struct Outbox {
     folder: PathBuf,
     out: BufWriter<File>,
     draft: PathBuf,
+    manifest_draft: PathBuf,
     digest: Sha256,
     /// How many events were written.
     pub events: u64,
@@ -308,9 +310,11 @@ impl Outbox {
         }
         DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(io_error("make", &path))?;
         let folder = path.canonicalize().map_err(io_error("give into", &path))?;
+        let turn = turn(&folder);
         let record = open(&folder.join(RECORD))?;
         let manifest = text(&folder.join(MANIFEST), MANIFEST_BYTES_MAX)?;
         open(&folder.join(INTENT))?;
+        drop(turn);
         if let Some(record) = record.filter(|_| !force) {
             let curated = |reason: String| AccountError::Curated { path: folder.clone(), reason };
             let there = sha256(&record).map_err(io_error("read", &folder))?;
@@ -325,9 +329,9 @@ impl Outbox {
                 return Err(curated(format!("it holds the record of `{other}`")));
             }
         }
-        let draft = folder.join(format!(".{RECORD}.{tag}"));
+        let [draft, manifest_draft] = [RECORD, MANIFEST].map(|name| folder.join(format!(".{name}.{tag}")));
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).map_err(io_error("make", &draft))?;
-        Ok(Outbox { folder, out: BufWriter::new(file), draft, digest: Sha256::new(), events: 0 })
+        Ok(Outbox { folder, out: BufWriter::new(file), draft, manifest_draft, digest: Sha256::new(), events: 0 })
     }
 
     /// The directory, its links resolved.
@@ -350,12 +354,15 @@ impl Outbox {
     pub fn close(mut self, selector: &Selector, intent: &str) -> Result<String, AccountError> {
         self.out.flush().and_then(|()| self.out.get_ref().sync_all()).map_err(io_error("write", &self.draft))?;
         let sha256 = hex::encode(std::mem::take(&mut self.digest).finalize());
-        let record = self.folder.join(RECORD);
-        fs::rename(&self.draft, &record).map_err(io_error("write", &record))?;
-        let manifest = self.folder.join(MANIFEST);
-        let draft = self.draft.with_extension("manifest");
         let printed = Manifest::print(selector, self.events, &sha256);
-        write_new(&draft, &printed).and_then(|()| fs::rename(&draft, &manifest)).map_err(io_error("write", &manifest))?;
+        write_new(&self.manifest_draft, &printed).map_err(io_error("write", &self.manifest_draft))?;
+        // Both are on the disk before either is put in place: nothing is left between the two that takes time or could fail.
+        let turn = turn(&self.folder);
+        for (draft, name) in [(&self.draft, RECORD), (&self.manifest_draft, MANIFEST)] {
+            let path = self.folder.join(name);
+            fs::rename(draft, &path).map_err(io_error("write", &path))?;
+        }
+        drop(turn);
         let path = self.folder.join(INTENT);
         match write_new(&path, intent) {
             Err(fault) if fault.kind() != io::ErrorKind::AlreadyExists => return Err(io_error("write", &path)(fault)),
@@ -368,9 +375,16 @@ impl Outbox {
 
 impl Drop for Outbox {
     fn drop(&mut self) {
-        // Gone already if it was put in place.
-        let _ = fs::remove_file(&self.draft);
+        // Gone already if they were put in place.
+        for draft in [&self.draft, &self.manifest_draft] {
+            let _ = fs::remove_file(draft);
+        }
     }
+}
+
+/// One giver at a time looks at what is in a directory, or puts it there. Where a folder has no lock, they do without.
+fn turn(folder: &Path) -> Option<Lock> {
+    Lock::folder(folder, WRITER_WAITS).ok()
 }
 
 /// Writes a file that is not there yet.

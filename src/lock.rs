@@ -47,6 +47,11 @@ impl Lock {
         Lock::take(path, wait, open, File::try_lock)
     }
 
+    /// Takes the lock of a folder alone.
+    pub fn folder(path: &Path, wait: Duration) -> Result<Lock, LockFault> {
+        Lock::take(path, wait, || File::open(path), File::try_lock)
+    }
+
     /// Takes the lock beside other readers; never makes its file.
     pub fn shared(path: &Path, wait: Duration) -> Result<Lock, LockFault> {
         Lock::take(path, wait, || File::open(path), File::try_lock_shared)

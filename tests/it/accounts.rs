@@ -166,6 +166,40 @@ fn a_curated_record_is_not_written_over() {
 }
 
 #[test]
+fn what_a_killed_giver_left_does_not_stop_the_next() {
+    let (home, dir) = giver();
+    for left in [".record.jsonl.manifest", ".record.jsonl.0123456789abcdef", ".manifest.json.0123456789abcdef"] {
+        fs::write(dir.join(left), "half").unwrap();
+    }
+    home.hear(r#"{"name":"note.added","payload":{"text":"four"}}"#);
+    give(&home, "note.", &dir);
+    assert_eq!(fs::read_to_string(dir.join("record.jsonl")).unwrap().lines().count(), 4);
+}
+
+#[test]
+fn an_account_that_cannot_be_written_whole_is_not_written_in_part() {
+    let name = format!("a.{}", "x".repeat(120));
+    let home = Home::with_log(format!("{{\"name\":\"{name}\"}}\n"));
+    let dir = home.beside("tides");
+    // The record is smaller than this, its manifest is not.
+    let call = home.run(["give".as_ref(), name.as_ref(), dir.as_os_str()]).file_limit(180);
+    call.stderr_has(&["could not write", "manifest.json"]).status(1).check();
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+}
+
+#[test]
+fn who_gives_into_one_directory_at_once_leaves_one_account() {
+    let (home, dir) = giver();
+    for round in 0..3 {
+        let call = || home.run(["give".as_ref(), "note.".as_ref(), dir.as_os_str()]).stderr_has(&["gave events"]);
+        at_once((0..8).map(|_| call()).collect());
+        let digest = sha256(&fs::read(dir.join("record.jsonl")).unwrap());
+        assert!(fs::read_to_string(dir.join("manifest.json")).unwrap().contains(&digest), "{round}");
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 3);
+    }
+}
+
+#[test]
 fn nothing_is_given_through_a_link() {
     let (home, dir) = giver();
     fs::write(home.beside("mine"), "mine\n").unwrap();
