@@ -15,6 +15,7 @@ use crate::account::{ACCOUNT_NAME_BYTES_MAX, Deposit, Ledger, LineFault, Manifes
 use crate::append::sync_folder;
 use crate::lines::{Lines, READ_BYTES};
 use crate::lock::{Lock, WRITER_WAITS};
+use crate::payload::quoted;
 use crate::quotation::cut;
 use crate::record::{RECORD_BYTES_MAX, RECORD_BYTES_READ_MAX};
 
@@ -29,6 +30,9 @@ const MANIFEST: &str = "manifest.json";
 
 /// The largest intent, in bytes.
 const INTENT_BYTES_MAX: u64 = RECORD_BYTES_MAX as u64 / 2;
+
+/// The same as a record holds it, escaped; what is left of the record is for its envelope, and for a speaker of any length.
+const INTENT_ESCAPED_BYTES_MAX: usize = RECORD_BYTES_MAX - (1 << 20);
 
 /// The largest manifest that is read, in bytes.
 const MANIFEST_BYTES_MAX: u64 = 64 << 10;
@@ -193,6 +197,14 @@ impl Account {
         let intent = intent.ok_or_else(|| odd(&path, "it is missing, and an account begins with it"))?.trim().to_owned();
         if intent.is_empty() {
             return Err(odd(&path, "it is empty"));
+        }
+        let escaped = quoted(&intent).len();
+        if escaped > INTENT_ESCAPED_BYTES_MAX {
+            let limit = INTENT_ESCAPED_BYTES_MAX;
+            return Err(odd(
+                &path,
+                format!("it is too large for a record: {escaped} bytes with its escapes; the limit is {limit}"),
+            ));
         }
         let path = folder.join(RECORD);
         let record = open(&path)?.map(|file| Record::take(path, file)).transpose()?;

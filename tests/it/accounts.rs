@@ -603,3 +603,22 @@ fn a_record_over_a_limit_is_refused_before_anything_lands() {
     let huge = format!("{{\"name\":\"a.b\",\"payload\":\"{}\"}}\n", "x".repeat(8 << 20));
     refuses(&("{\"name\":\"a.b\"}\n".to_owned() + &huge), &["line 2: the record would be", "the limit is 8388608"]);
 }
+
+#[test]
+fn an_intent_that_no_record_holds_is_refused() {
+    let home = Home::made();
+    let dir = account(&home, "{\"name\":\"note.added\"}\n");
+    let log = home.log();
+    // Within the limit of the file, and over that of a record once it is escaped.
+    for intent in ["\"".repeat(4 << 20), "\u{1}x".repeat(2 << 20)] {
+        fs::write(dir.join("intent.md"), intent).unwrap();
+        for args in [&["learn"][..], &["learn", "--dry-run"]] {
+            let call = home.run(args.iter().map(AsRef::as_ref).chain([dir.as_os_str()]));
+            call.stderr_has(&["intent.md", "too large for a record"]).status(65).check();
+        }
+    }
+    assert_eq!(home.log(), log);
+    fs::write(dir.join("intent.md"), "\"".repeat(3 << 20)).unwrap();
+    learn(&home, &dir);
+    assert_eq!((home.count("intent.declared"), home.count("event.refused"), notes(&home).len()), (1, 0, 1));
+}
