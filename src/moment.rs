@@ -3,6 +3,7 @@
 //! Never asks for the time: a moment comes in as a value. The invariant: what [`text`] prints, [`is_moment`] accepts, and it
 //! sorts as text in the order of time.
 
+use jiff::civil::DateTime;
 use jiff::{SignedDuration, Timestamp};
 
 /// Prints a moment as RFC 3339 in UTC with nine digits of a second, the form of every event that is born here.
@@ -18,10 +19,30 @@ pub fn after(moment: Timestamp, nanoseconds: usize) -> Timestamp {
     moment.checked_add(later).unwrap_or(moment)
 }
 
-/// Tells whether a text is an RFC 3339 moment (RFC 3339 §5.6: a full date, a full time and an offset).
+/// Tells whether a text is an RFC 3339 moment (RFC 3339 §5.6: a full date, `T`, a full time and an offset). The parser alone
+/// takes more: other forms of ISO 8601, and names of time zones.
 #[must_use]
 pub fn is_moment(text: &str) -> bool {
-    text.parse::<Timestamp>().is_ok()
+    let Some((date_time, rest)) = text.split_at_checked("2026-11-30T10:34:18".len()) else { return false };
+    let offset = match rest.strip_prefix('.') {
+        Some(fraction) => fraction.trim_start_matches(|char: char| char.is_ascii_digit()),
+        None => rest,
+    };
+    let fraction = rest.len() - offset.len();
+    has_form(date_time, "0000-00-00T00:00:00")
+        && date_time.parse::<DateTime>().is_ok()
+        && fraction != 1
+        && (has_form(offset, "Z") || (has_form(offset, "+00:00") && offset[1..3] < *"24" && offset[4..] < *"60"))
+}
+
+/// Whether a text is like a form, where `0` stands for any digit and `+` for either sign; letters compare without case.
+fn has_form(text: &str, form: &str) -> bool {
+    text.len() == form.len()
+        && text.bytes().zip(form.bytes()).all(|(byte, form)| match form {
+            b'0' => byte.is_ascii_digit(),
+            b'+' => matches!(byte, b'+' | b'-'),
+            form => byte.eq_ignore_ascii_case(&form),
+        })
 }
 
 #[cfg(test)]
@@ -49,6 +70,42 @@ mod tests {
             assert!(is_moment(good), "{good}");
         }
         for bad in ["", "10:34", "2026-11-30", "2026-11-30T10:34:18", "yesterday"] {
+            assert!(!is_moment(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_moment_is_one_to_every_reader_of_rfc_3339() {
+        for good in [
+            "2026-11-30t10:34:18z",
+            "2026-11-30T10:34:18-00:00",
+            "2026-11-30T10:34:18.123456789012+23:59",
+            "0000-02-29T00:00:00+01:00",
+            "9999-12-31T23:59:59.999999999Z",
+            "2016-12-31T23:59:60Z",
+        ] {
+            assert!(is_moment(good), "{good}");
+        }
+        for bad in [
+            "2026-11-30 10:34:18Z",
+            "2026-11-30T10:34Z",
+            "20261130T103418Z",
+            "2026-11-30T10:34:18,5Z",
+            "2026-11-30T10:34:18.Z",
+            "2026-11-30T10:34:18+02",
+            "2026-11-30T10:34:18+0200",
+            "2026-11-30T10:34:18+24:00",
+            "2026-11-30T10:34:18+01:60",
+            "2026-11-30T10:34:18+01:00:00",
+            "2026-11-30T10:34:18Z[UTC]",
+            "2026-11-30T10:34:18+01:00[Europe/Paris]",
+            "+002026-11-30T10:34:18Z",
+            "2026-02-29T10:34:18Z",
+            "2026-11-30T24:00:00Z",
+            "2026-11-30T10:34:18Z ",
+            "2026-11-30T10:34:1é",
+            "2026-11-30T10:34:18é",
+        ] {
             assert!(!is_moment(bad), "{bad}");
         }
     }

@@ -402,6 +402,7 @@ fn one_line_that_is_no_event_refuses_all_by_its_number() {
         (r#"{"name":"../../etc","payload":{}}"#, "its name is no event name"),
         (r#"{"name":"note","payload":{}}"#, "its name is no event name"),
         (r#"{"name":"note.added","occurred_at":"today"}"#, "is no RFC 3339 moment"),
+        (r#"{"name":"note.added","occurred_at":"2026-01-01T00:00:00Z[UTC]"}"#, "is no RFC 3339 moment"),
         (r#"{"name":"note.added","by":["ada"]}"#, "its `by` is no string"),
     ] {
         refuses(&format!("{good}\n{bad}\n{good}"), &["record.jsonl`, line 3: ", said, "; nothing was recorded"]);
