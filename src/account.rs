@@ -109,6 +109,8 @@ pub struct Deposit {
     pub by: Option<String>,
     /// Its particulars.
     pub payload: Payload,
+    /// Whether lone surrogates in its line became U+FFFD.
+    pub is_mended: bool,
 }
 
 /// Why a line of a record refuses the whole account.
@@ -158,7 +160,7 @@ impl Deposit {
         let by = claim(by, "by")?;
         let payload = payload.map_or_else(|| Ok(Payload::empty()), |payload| Payload::read(payload.get()));
         let payload = payload.map_err(|fault| LineFault::Odd(format!("its payload is {fault}")))?;
-        let deposit = Deposit { name, occurred_at, by, payload };
+        let deposit = Deposit { name, occurred_at, by, payload, is_mended: mended.is_some() };
         match deposit.bytes() {
             bytes if bytes > RECORD_BYTES_MAX => Err(LineFault::TooLarge(bytes)),
             _ => Ok(deposit),
@@ -231,6 +233,8 @@ pub struct Ledger {
     tallies: HashMap<Key, Tally>,
     /// How many events of each name the record has.
     pub names: BTreeMap<String, u64>,
+    /// How many of its lines were mended.
+    pub mended: u64,
 }
 
 impl Ledger {
@@ -243,6 +247,7 @@ impl Ledger {
     /// Takes in that the record brings this.
     pub fn tell(&mut self, deposit: &Deposit) {
         self.tallies.entry(deposit.key()).or_default().told += 1;
+        self.mended += u64::from(deposit.is_mended);
         match self.names.get_mut(deposit.name.as_str()) {
             Some(count) => *count += 1,
             None => drop(self.names.insert(deposit.name.as_str().to_owned(), 1)),

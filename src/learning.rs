@@ -263,6 +263,10 @@ fn remarks(account: &Account, ledger: &Ledger) -> Vec<String> {
         }
         (None, _) => {}
     }
+    if ledger.mended > 0 {
+        let lines = if ledger.mended == 1 { "line" } else { "lines" };
+        words.push(format!("lone surrogates in {} {lines} of the record; mended with U+FFFD", ledger.mended));
+    }
     words
 }
 

@@ -479,6 +479,20 @@ fn a_manifest_is_only_reported_and_an_edited_record_shows_two_digests() {
 }
 
 #[test]
+fn lone_surrogates_of_a_record_are_mended_and_told() {
+    let home = Home::new();
+    let bad = r#"{"name":"note.added","by":"\udc00","payload":"\ud99c \ud83d\ude00"}"#;
+    let dir = account(&home, &format!("{bad}\n{{\"name\":\"note.added\"}}\n{bad}\n"));
+    for args in [&["learn", "--dry-run"][..], &["learn"], &["learn"]] {
+        let call = home.run(args.iter().map(AsRef::as_ref).chain([dir.as_os_str()])).stdout_any();
+        call.stderr_has(&["lone surrogates in 2 lines of the record; mended with U+FFFD"]).check();
+    }
+    let told: Vec<_> = notes(&home).iter().map(|note| (note.by.clone(), note.payload.get().to_owned())).collect();
+    let mended = (Some("\u{fffd}".to_owned()), r#""\ufffd \ud83d\ude00""#.to_owned());
+    assert_eq!(told, [mended.clone(), (None, "{}".to_owned()), mended]);
+}
+
+#[test]
 fn a_byte_order_mark_is_no_part_of_any_file_of_an_account() {
     let (_giver, dir) = giver();
     let plain = Home::new();
