@@ -314,6 +314,14 @@ fn what_does_not_wait_cannot_be_cancelled() {
 }
 
 #[test]
+fn a_long_name_does_not_make_the_page_as_long() {
+    let set = |name: &str| timer(1, "timer.set", &format!(r#"{{"name":"{name}","at":"2030-01-01T00:00:00Z"}}"#));
+    let page = shows("timers", &(set("tea") + &set(&"x".repeat(1 << 20))));
+    assert!(page.contains("more characters") && page.len() < 10_000, "{}", page.len());
+    assert_eq!(page.matches("/run/timer/cancel").count(), 1);
+}
+
+#[test]
 fn two_ticks_at_once_ring_a_timer_once() {
     let home = learned("timers");
     home.run(["run", "timer/set", "tea", "2020-01-01"]).stdout_any().check();
