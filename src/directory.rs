@@ -146,6 +146,14 @@ fn text(path: &Path, bytes_max: u64) -> Result<Option<String>, AccountError> {
     Ok(Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)))
 }
 
+/// Reads the manifest of an account, or why it cannot be read; `None` if there is none.
+fn manifest(folder: &Path) -> Option<Result<Manifest, String>> {
+    match text(&folder.join(MANIFEST), MANIFEST_BYTES_MAX) {
+        Ok(text) => text.map(|text| Manifest::read(&text)),
+        Err(fault) => Some(Err(fault.to_string())),
+    }
+}
+
 /// The SHA-256 of a file, as hex digits.
 fn sha256(mut file: &File) -> io::Result<String> {
     let mut digest = Sha256::new();
@@ -208,10 +216,7 @@ impl Account {
         }
         let path = folder.join(RECORD);
         let record = open(&path)?.map(|file| Record::take(path, file)).transpose()?;
-        let manifest = match text(&folder.join(MANIFEST), MANIFEST_BYTES_MAX) {
-            Ok(text) => text.map(|text| Manifest::read(&text)),
-            Err(fault) => Some(Err(fault.to_string())),
-        };
+        let manifest = manifest(&folder);
         Ok(Account { name: cut(&name, ACCOUNT_NAME_BYTES_MAX).to_owned(), intent, record, manifest })
     }
 }
@@ -324,14 +329,15 @@ impl Outbox {
         let folder = path.canonicalize().map_err(io_error("give into", &path))?;
         let turn = turn(&folder);
         let record = open(&folder.join(RECORD))?;
-        let manifest = text(&folder.join(MANIFEST), MANIFEST_BYTES_MAX)?;
+        open(&folder.join(MANIFEST))?;
+        let manifest = manifest(&folder);
         open(&folder.join(INTENT))?;
         drop(turn);
         if let Some(record) = record.filter(|_| !force) {
             let curated = |reason: String| AccountError::Curated { path: folder.clone(), reason };
             let there = sha256(&record).map_err(io_error("read", &folder))?;
             let manifest = manifest.ok_or_else(|| curated("its record has no manifest, so somebody else wrote it".to_owned()))?;
-            let manifest = Manifest::read(&manifest).map_err(|fault| curated(format!("its manifest cannot be read: {fault}")))?;
+            let manifest = manifest.map_err(|fault| curated(format!("its manifest cannot be read: {fault}")))?;
             if manifest.record_sha256 != there {
                 let claimed = manifest.record_sha256;
                 return Err(curated(format!("its record was edited since: it is {there}, its manifest says {claimed}")));

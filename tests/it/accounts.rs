@@ -155,14 +155,21 @@ fn a_curated_record_is_not_written_over() {
     gives_nothing(&["note.", "tides"], |dir| fs::remove_file(dir.join("manifest.json")).unwrap(), &["has no manifest"], 1);
     gives_nothing(&["note.", "tides"], |dir| fs::write(dir.join("manifest.json"), "{}").unwrap(), &["cannot be read"], 1);
     gives_nothing(&["note", "tides"], |_| (), &["it holds the record of `note.`"], 1);
-    let (home, dir) = giver();
-    edit(&dir);
-    home.run(["give", "note.", "tides", "--force"])
-        .from(home.beside(""))
-        .env("SELF_HOME", home.path())
-        .stderr_has(&["gave events: 3"])
-        .check();
-    assert_eq!(fs::read_to_string(dir.join("record.jsonl")).unwrap().lines().count(), 3);
+    let spoils: [&[u8]; 2] = [b"\xff", &[b' '; 65537]];
+    for spoilt in spoils {
+        let spoil = |dir: &Path| fs::write(dir.join("manifest.json"), spoilt).unwrap();
+        gives_nothing(&["note.", "tides"], spoil, &["its manifest cannot be read", "hint: give into another directory"], 1);
+    }
+    for spoil in [&edit as &dyn Fn(&Path), &|dir| fs::write(dir.join("manifest.json"), b"\xff").unwrap()] {
+        let (home, dir) = giver();
+        spoil(&dir);
+        home.run(["give", "note.", "tides", "--force"])
+            .from(home.beside(""))
+            .env("SELF_HOME", home.path())
+            .stderr_has(&["gave events: 3"])
+            .check();
+        assert_eq!(fs::read_to_string(dir.join("record.jsonl")).unwrap().lines().count(), 3);
+    }
 }
 
 #[test]
