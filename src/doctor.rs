@@ -2,11 +2,10 @@
 //!
 //! Pure: facts in, text or JSON out. The invariant: a fault never stands without its remedy.
 
-use std::fmt::Write;
-
 use serde::Serialize;
 
 use crate::level::Level;
+use crate::quotation::on_one_line;
 
 /// A home, as it was found.
 #[derive(Debug, Clone, Serialize)]
@@ -81,34 +80,33 @@ impl Checkup {
         serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 
-    /// The facts as lines.
+    /// The facts as lines; what came from the log or the machine cannot make another.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = format!("home: {}, {} events\nkey: {}\n", self.home, self.events, self.key);
+        let mut lines = vec![format!("home: {}, {} events", self.home, self.events), format!("key: {}", self.key)];
         let Confinement { level, why, sandbox, holds_signals } = &self.confinement;
         let meaning = Level::read(level).map_or("", Level::meaning);
-        let _ = writeln!(text, "confinement: level {level} (SELF_SANDBOX={sandbox}); of scripts: {meaning}");
+        lines.push(format!("confinement: level {level} (SELF_SANDBOX={sandbox}); of scripts: {meaning}"));
         if !why.is_empty() {
-            let _ = writeln!(text, "  not higher, for {why}");
+            lines.push(format!("  not higher, for {why}"));
         }
         if !holds_signals && *level != Level::Limits.word() {
-            text.push_str("  not held at this level of this system: signals to other processes of yours\n");
+            lines.push("  not held at this level of this system: signals to other processes of yours".to_owned());
         }
         let known: Vec<_> = self.interpreters.iter().map(|it| format!("{} → {}", it.name, it.path)).collect();
-        let _ =
-            writeln!(text, "interpreters: {}", if known.is_empty() { "none that is known".to_owned() } else { known.join(", ") });
+        lines
+            .push(format!("interpreters: {}", if known.is_empty() { "none that is known".to_owned() } else { known.join(", ") }));
         for Examined { name, interpreter, needs } in &self.capabilities {
             let needs = if needs.is_empty() { "needs nothing".to_owned() } else { format!("needs {}", needs.join(", ")) };
-            let interpreter = interpreter.as_deref().unwrap_or("no interpreter yet");
-            let _ = writeln!(text, "{name}: {needs}; {interpreter}");
+            lines.push(format!("{name}: {needs}; {}", interpreter.as_deref().unwrap_or("no interpreter yet")));
         }
         for Fault { fault, mend } in &self.faults {
-            let _ = writeln!(text, "fault: {fault}\n  mend: {mend}");
+            lines.extend([format!("fault: {fault}"), format!("  mend: {mend}")]);
         }
         if self.faults.is_empty() {
-            text.push_str("no fault was found\n");
+            lines.push("no fault was found".to_owned());
         }
-        text
+        lines.iter().fold(String::new(), |text, line| text + &on_one_line(line) + "\n")
     }
 }
 
@@ -136,6 +134,14 @@ mod tests {
              their needs say, and reach no other process\ninterpreters: sh → /bin/sh\ncommand/x: needs net; no interpreter yet\n\
              no fault was found\n"
         );
+    }
+
+    #[test]
+    fn a_name_cannot_make_a_line() {
+        let mut checkup = checkup();
+        checkup.capabilities[0].name = "command/x\nno fault was found\u{1b}[2J".to_owned();
+        assert_eq!(checkup.text().lines().count(), 6, "{}", checkup.text());
+        assert!(!checkup.text().contains('\u{1b}'));
     }
 
     #[test]
