@@ -147,9 +147,10 @@ impl Audit {
         }
     }
 
-    /// Ends the audit at the end of the lines.
+    /// Ends the audit at the end of the lines; the ids are needed no more.
     pub fn end(&mut self) {
         self.close_batch();
+        self.ids = HashSet::new();
     }
 
     /// Adds a fault at a line.
