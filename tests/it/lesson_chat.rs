@@ -37,6 +37,8 @@ fn what_is_said_is_kept_as_it_came() {
     assert_eq!(said("command/compact", &["3", "a", hostile], &log), Came::printed(&[&folded]));
     assert_eq!(said("command/compact", &["4", "a"], &log), Came::refused("compact: seq 4 is no chat.message but a a.b"));
     assert_eq!(said("command/compact", &["5", "a"], &log), Came::refused("compact: no event has seq 5"));
+    let nameless = Came::refused("compact: seq 5 is no chat.message but a nameless event");
+    assert_eq!(said("command/compact", &["5", "a"], "{\"NAME\":\"chat.message\",\"seq\":5}\n"), nameless);
     for wrong in [&["x", "a"][..], &["3"], &["3", " "]] {
         assert_eq!(said("command/compact", wrong, &log), Came::refused("usage: compact <through-seq> <summary>"));
     }

@@ -68,6 +68,9 @@ fn a_retraction_names_the_fact_by_what_travels() {
     retract(&["022", "not", "\"so\""], &log, &printed(r#"{"name":"memory.noted","occurred_at":"C"}"#));
     retract(&["5", "x"], &log, &Came::refused("memory/retract: no event has seq 5"));
     retract(&["4", "x"], &log, &Came::refused("memory/retract: seq 4 is no memory.noted but a memory.retracted"));
+    // Older homes spell a key as they like; what is named by none cannot be named.
+    let older = "{\"NAME\":\"memory.noted\",\"seq\":5}\n";
+    retract(&["5", "x"], older, &Came::refused("memory/retract: seq 5 is no memory.noted but a nameless event"));
     for wrong in [&["x", "y"][..], &["2"], &["2", " "], &["", "x"], &["2x", "x"]] {
         retract(wrong, &log, &Came::refused("usage: memory/retract <seq> <why…>"));
     }
