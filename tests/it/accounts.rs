@@ -237,10 +237,12 @@ fn a_capability_leaves_as_lineage_with_what_was_proven_of_it() {
     home.hear(r#"{"name":"command.declared","payload":{"name":"other"}}"#);
     home.run(["retire", "command/note"]).stderr_any().check();
     home.hear(&(DECLARED.to_owned() + &fence("command/note", &SCRIPT.replace("{}", "1"))));
-    // A forged receipt, and an old one again: neither is proven.
+    // An old receipt again, and a forged one: neither is proven. Each under an id of its own, for part of a batch is no fact.
     let log = String::from_utf8(home.log()).unwrap();
     let genuine = log.lines().find(|line| line.contains("script.compiled")).unwrap();
-    home.append(format!("{genuine}\n"));
+    let again = &genuine[genuine.find("\"seq\"").unwrap()..];
+    home.append(format!("{{\"id\":\"{:032x}\",{again}\n", 1));
+    home.append(format!("{{\"id\":\"{:032x}\",{}\n", 2, again.replace("echo", "rm -r")));
     let dir = home.beside("note");
     give(&home, "command/note", &dir);
     let record = records(fs::read_to_string(dir.join("record.jsonl")).unwrap().as_bytes());
@@ -260,6 +262,34 @@ fn a_capability_leaves_as_lineage_with_what_was_proven_of_it() {
     give(&other, "lineage.", &other.beside("again"));
     let again = records(&fs::read(other.beside("again/record.jsonl")).unwrap());
     assert_eq!(again.iter().map(essence).collect::<Vec<_>>(), record.iter().map(essence).collect::<Vec<_>>());
+}
+
+#[test]
+fn without_the_key_declarations_leave_and_no_receipt_and_it_is_told() {
+    let home = Home::new();
+    home.hear(&(DECLARED.to_owned() + &fence("command/note", SCRIPT)));
+    fs::remove_file(home.join(".secret")).unwrap();
+    let dir = home.beside("note");
+    let call = home.run(["give".as_ref(), "command/note".as_ref(), dir.as_os_str()]);
+    call.stderr_has(&["gave events: 1", "without the key no receipt is proven, so none was given"]).check();
+    assert!(!fs::read_to_string(dir.join("record.jsonl")).unwrap().contains("script.compiled"));
+}
+
+#[test]
+fn a_declaration_under_an_older_name_leaves_too() {
+    let home = Home::with_log(first_line() + &line(2, "pipe", "command.declared", r#"{"name":"My/Tool"}"#));
+    give(&home, "command/My/Tool", &home.beside("tool"));
+    let record = fs::read_to_string(home.beside("tool/record.jsonl")).unwrap();
+    assert_eq!(record, line(2, "pipe", "lineage.command.declared", r#"{"name":"My/Tool"}"#));
+}
+
+#[test]
+fn a_new_intent_lists_so_many_names_and_says_how_many_more() {
+    let home = Home::with_log((1..=66).map(|n| line(n, "cli", &format!("note.n{n}"), "{}")).collect::<String>());
+    give(&home, "note.", &home.beside("tides"));
+    let intent = fs::read_to_string(home.beside("tides/intent.md")).unwrap();
+    assert_eq!(intent.matches("- `note.n").count(), 64);
+    assert!(intent.contains("\n- and 2 more names\n"), "{intent}");
 }
 
 #[test]
@@ -351,6 +381,30 @@ fn of_overlapping_records_what_is_here_is_skipped_and_counted() {
     let last = lessons(&home).pop().unwrap();
     assert_eq!((last.events, last.skipped), (1, 3));
     assert_eq!(home.count("intent.declared"), 1);
+}
+
+#[test]
+fn an_older_homes_event_is_here_however_its_line_is_spaced() {
+    let home = Home::with_log(first_line() + &line(2, "cli", "note.added", r#"{ "n": [1, 2] }"#));
+    let dir = home.beside("tides");
+    give(&home, "note.", &dir);
+    assert!(learn(&home, &dir).contains("events deposited: 0, here already: 1"));
+}
+
+#[test]
+fn an_intent_that_changed_is_told_anew_and_a_forged_one_does_not_count() {
+    let told = r#"{"name":"tides","intent":"Keep the tides."}"#;
+    let forged = line(2, "pipe", "intent.declared", told) + &line(3, "learn:tides", "intent.declared", told);
+    let home = Home::with_log(first_line() + &forged);
+    let dir = account(&home, "");
+    learn(&home, &dir);
+    assert_eq!((home.count("intent.declared"), lessons(&home).len()), (3, 1));
+    fs::write(dir.join("intent.md"), "Keep the ebb.\n").unwrap();
+    for _ in 0..2 {
+        learn(&home, &dir);
+        assert_eq!((home.count("intent.declared"), lessons(&home).len()), (4, 2));
+    }
+    assert_eq!(home.payloads("intent.declared")[3], r#"{"name":"tides","intent":"Keep the ebb."}"#);
 }
 
 #[test]
@@ -482,7 +536,14 @@ fn a_manifest_is_only_reported_and_an_edited_record_shows_two_digests() {
     assert!(said.contains(&format!("its sha256 is {is}, its manifest says {was}")), "{said}");
     assert!(said.contains("the record holds 2 events, its manifest says 3"), "{said}");
     let learned = lessons(&home).pop().unwrap();
-    assert_eq!((learned.record_sha256, learned.manifest_sha256), (Some(is), Some(was)));
+    assert_eq!((learned.record_sha256, learned.manifest_sha256), (Some(is.clone()), Some(was)));
+    // Another claim about the same record is seen, and kept.
+    fs::write(dir.join("manifest.json"), format!("{{\"events\":2,\"record_sha256\":\"{is}\"}}")).unwrap();
+    learn(&home, &dir);
+    let again = lessons(&home).pop().unwrap();
+    assert_eq!((lessons(&home).len(), again.events, again.skipped, again.manifest_sha256), (2, 0, 2, Some(is)));
+    fs::remove_file(dir.join("record.jsonl")).unwrap();
+    assert!(learn(&Home::new(), &dir).contains("the account has no record, but its manifest speaks of 2 events"));
 }
 
 #[test]
@@ -541,6 +602,10 @@ fn an_account_is_called_by_its_directory_links_resolved() {
     fs::rename(&dir, &odd).unwrap();
     learn(&home, &odd);
     assert_eq!(lessons(&home)[1].lesson, "a\u{fffd}b");
+    let long = home.beside("é".repeat(100));
+    fs::rename(&odd, &long).unwrap();
+    learn(&home, &long);
+    assert_eq!(lessons(&home)[2].lesson, "é".repeat(64));
     home.run(["learn", "/"]).stderr_has(&["has no name"]).status(65).check();
 }
 
@@ -578,6 +643,7 @@ fn the_learning_prompt_tells_of_the_record() {
     let prompt = Home::new().run(["learn".as_ref(), dir.as_os_str()]).stdout_any().stderr_any().check().text();
     let path = dir.canonicalize().unwrap().join("record.jsonl");
     assert!(prompt.contains(&format!("Its record `{}` holds 3 events: 3 of `note.added`. ", path.display())), "{prompt}");
+    assert!(prompt.contains("\n[seq 2, door cli]\n--- INTENT ---\n| # note.\n"), "{prompt}");
 }
 
 /// A record of more bytes than one batch of a deposit takes.
@@ -624,6 +690,9 @@ fn who_learns_the_same_at_once_deposits_it_once() {
 fn a_record_over_a_limit_is_refused_before_anything_lands() {
     let huge = format!("{{\"name\":\"a.b\",\"payload\":\"{}\"}}\n", "x".repeat(8 << 20));
     refuses(&("{\"name\":\"a.b\"}\n".to_owned() + &huge), &["line 2: the record would be", "the limit is 8388608"]);
+    // The envelope counts: number, id, moment and door are added here.
+    let envelope = format!("{{\"name\":\"a.b\",\"payload\":\"{}\"}}\n", "x".repeat((8 << 20) - 100));
+    refuses(&envelope, &["line 1: the record would be", "the limit is 8388608"]);
 }
 
 #[test]
