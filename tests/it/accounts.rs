@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use self_kernel::vocabulary::TABLE;
 
-use crate::home::{Home, MOMENT, Record, at_once, first_line, line, records};
+use crate::home::{Home, MOMENT, Record, SELF, at_once, first_line, line, records};
 use crate::scripts::fence;
 
 /// Numbers and keys that a reader might spoil, a character that splits lines elsewhere, and text that is hostile to a page.
@@ -189,7 +189,9 @@ fn an_account_that_cannot_be_written_whole_is_not_written_in_part() {
     let home = Home::with_log(format!("{{\"name\":\"{name}\"}}\n"));
     let dir = home.beside("tides");
     // The record is smaller than this, its manifest is not.
-    let call = home.run(["give".as_ref(), name.as_ref(), dir.as_os_str()]).file_limit(180);
+    let limit =
+        "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (180, 180)); os.execv(sys.argv[1], sys.argv[1:])";
+    let call = home.program("python3", ["-c", limit, SELF, "give", &name, dir.to_str().unwrap()]);
     call.stderr_has(&["could not write", "manifest.json"]).status(1).check();
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
 }
