@@ -7,6 +7,7 @@ mod ansi;
 pub mod append;
 pub mod asking;
 pub mod audit;
+pub mod backwards;
 pub mod brief;
 pub mod capability;
 pub mod cell;

@@ -5,10 +5,8 @@
 
 use std::io;
 
-use crate::record::{BOM, Frame, Line, RECORD_BYTES_READ_MAX, Start};
-
-/// How much is read at a time, in bytes.
-const WINDOW_BYTES: u64 = 64 << 10;
+use crate::backwards::Backwards;
+use crate::record::{BOM, Frame, Line, Start};
 
 /// The end of a log, classified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,13 +28,9 @@ impl Tail {
 
     /// Classifies the end of a file of this size; `read` fills a buffer from an offset.
     pub fn find(size: u64, read: impl FnMut(&mut [u8], u64) -> io::Result<()>) -> io::Result<Tail> {
-        let mut lines = Backward { read, at: size, window: Vec::new(), start: size };
+        let mut lines = Backwards::from(size, read);
         let whole = whole_end(&mut lines, size)?;
-        let lacks_newline = whole > 0 && {
-            let mut last = [0];
-            (lines.read)(&mut last, whole - 1)?;
-            last != *b"\n"
-        };
+        let lacks_newline = whole > 0 && lines.byte(whole - 1)? != b'\n';
         Ok(Tail { whole, size, lacks_newline })
     }
 }
@@ -55,10 +49,10 @@ struct Place {
     n: u64,
 }
 
-fn whole_end<R: FnMut(&mut [u8], u64) -> io::Result<()>>(lines: &mut Backward<R>, size: u64) -> io::Result<u64> {
+fn whole_end<R: FnMut(&mut [u8], u64) -> io::Result<()>>(lines: &mut Backwards<R>, size: u64) -> io::Result<u64> {
     let mut torn_from = size;
     let last = loop {
-        match lines.back()? {
+        match back(lines)? {
             None => return Ok(torn_from),
             Some((_, Seen::Blank)) => {}
             Some((start, Seen::Damaged)) => torn_from = start,
@@ -76,13 +70,13 @@ fn whole_end<R: FnMut(&mut [u8], u64) -> io::Result<()>>(lines: &mut Backward<R>
 
 /// Where the batch of the last record starts, if it is not all there.
 fn unfinished_from<R: FnMut(&mut [u8], u64) -> io::Result<()>>(
-    lines: &mut Backward<R>,
+    lines: &mut Backwards<R>,
     start: u64,
     last: &Place,
 ) -> io::Result<Option<u64>> {
     let (mut from, mut k, mut whole) = (start, last.k, last.k == last.n);
     loop {
-        match lines.back()? {
+        match back(lines)? {
             Some((_, Seen::Blank)) => {}
             Some((start, Seen::Damaged)) if k > 1 => (from, whole) = (start, false),
             Some((start, Seen::Record(Some(place), None))) if place.batch == last.batch => {
@@ -98,69 +92,13 @@ fn unfinished_from<R: FnMut(&mut [u8], u64) -> io::Result<()>>(
     }
 }
 
-/// The lines of a file from the last to the first.
-struct Backward<R> {
-    read: R,
-    /// The end of what was not yet given out.
-    at: u64,
-    window: Vec<u8>,
-    /// Where the window starts.
-    start: u64,
-}
-
-impl<R: FnMut(&mut [u8], u64) -> io::Result<()>> Backward<R> {
-    /// Gives the line in front of those given before, and where it starts.
-    fn back(&mut self) -> io::Result<Option<(u64, Seen)>> {
-        if self.at == 0 {
-            return Ok(None);
-        }
-        let newline = u64::from(self.byte(self.at - 1)? == b'\n');
-        let end = self.at - newline;
-        let start = self.line_start(end)?;
-        self.at = start;
-        let long = end - start > RECORD_BYTES_READ_MAX as u64;
-        let seen = if long { Seen::Damaged } else { seen(&self.bytes(start, end)?, start) };
-        Ok(Some((start, seen)))
+/// Moves to the line in front, and says where it starts and what it is.
+fn back<R: FnMut(&mut [u8], u64) -> io::Result<()>>(lines: &mut Backwards<R>) -> io::Result<Option<(u64, Seen)>> {
+    if !lines.step()? {
+        return Ok(None);
     }
-
-    fn line_start(&mut self, end: u64) -> io::Result<u64> {
-        let mut end = end;
-        while end > 0 {
-            self.hold(end - 1)?;
-            let held = &self.window[..usize::try_from(end - self.start).unwrap_or(usize::MAX)];
-            if let Some(at) = memchr::memrchr(b'\n', held) {
-                return Ok(self.start + at as u64 + 1);
-            }
-            end = self.start;
-        }
-        Ok(0)
-    }
-
-    fn byte(&mut self, at: u64) -> io::Result<u8> {
-        self.hold(at)?;
-        Ok(self.window[usize::try_from(at - self.start).unwrap_or(usize::MAX)])
-    }
-
-    /// Makes the window hold this byte, near its end.
-    fn hold(&mut self, at: u64) -> io::Result<()> {
-        if at < self.start || at >= self.start + self.window.len() as u64 {
-            self.start = (at + 1).saturating_sub(WINDOW_BYTES);
-            self.window.resize(usize::try_from(at + 1 - self.start).unwrap_or(usize::MAX), 0);
-            (self.read)(&mut self.window, self.start)?;
-        }
-        Ok(())
-    }
-
-    fn bytes(&mut self, start: u64, end: u64) -> io::Result<Vec<u8>> {
-        let length = usize::try_from(end - start).unwrap_or(usize::MAX);
-        if start >= self.start && end <= self.start + self.window.len() as u64 {
-            let at = usize::try_from(start - self.start).unwrap_or(usize::MAX);
-            return Ok(self.window[at..at + length].to_vec());
-        }
-        let mut bytes = vec![0; length];
-        (self.read)(&mut bytes, start)?;
-        Ok(bytes)
-    }
+    let start = lines.start();
+    Ok(Some((start, lines.whole().map_or(Seen::Damaged, |line| seen(line, start)))))
 }
 
 fn seen(line: &[u8], start: u64) -> Seen {

@@ -36,6 +36,7 @@ const HOUSE: &[(&str, &[Touch])] = &[
     ("face", &[]),
     ("hear", &[]),
     ("lock", &[Touch::Disk, Touch::Clock]),
+    ("backwards", &[]),
     ("tail", &[]),
     ("lines", &[Touch::Disk]),
     ("log", &[Touch::Disk]),
