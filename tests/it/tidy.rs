@@ -35,6 +35,8 @@ const HOUSE: &[(&str, &[Touch])] = &[
     ("task", &[]),
     ("face", &[]),
     ("hear", &[]),
+    ("query", &[]),
+    ("listing", &[]),
     ("lock", &[Touch::Disk, Touch::Clock]),
     ("backwards", &[]),
     ("tail", &[]),
