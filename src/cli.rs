@@ -13,12 +13,15 @@ use clap::{Parser, Subcommand};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::asking::Prompted;
+use crate::browsing::BrowseFault;
 use crate::contract::{ACCOUNT, SCRIPT, WIRE, card};
 use crate::face::Face;
 use crate::hear::Answered;
 use crate::hearing::{Answers, Heard};
 use crate::keeping::Kept;
 use crate::kernel::{BODY_BYTES_MAX, Error, Kernel};
+use crate::logbook::{Desk, Sight};
+use crate::query::Typed;
 use crate::quotation::{on_one_line, shown};
 use crate::running::Outcome;
 use crate::turn::{Ear, Found, Kind};
@@ -43,6 +46,8 @@ Environment:
   SELF_MIND_ID   which model writes: sealed in the receipts of its scripts
   SELF_SCRIPT_SECONDS  how long a script may run, 1 to 3600 (10)
   SELF_SANDBOX   auto: scripts are confined as far as the machine can; require: or do not run; off
+  PAGER          what shows `self log` at a terminal; else less -R; empty or cat for none
+  TZ             in which time zone `self log` shows moments at a terminal
   NO_COLOR       no colour, ever
 
 Exit status: 0 done, 1 failed or not there, 2 usage, 65 refused input of which nothing was recorded,
@@ -88,6 +93,8 @@ enum Verb {
         /// The page's name
         projection: OsString,
     },
+    /// List the log, newest last; or show one event whole, with what it means
+    Log(Typed),
     /// Take an account in: its intent, and its record as evidence; print the prompt to learn from it
     Learn {
         /// The account's directory: intent.md, and perhaps record.jsonl and manifest.json
@@ -145,7 +152,7 @@ type Ended = Result<u8, io::Error>;
 
 /// Runs one invocation: arguments as the system gave them, the first being the program's name.
 #[must_use]
-pub fn run(arguments: impl IntoIterator<Item = OsString>, kernel: &Kernel) -> ExitCode {
+pub fn run(arguments: impl IntoIterator<Item = OsString>, kernel: &Kernel, sight: &Sight) -> ExitCode {
     let voice = Voice { out_is_terminal: io::stdout().is_terminal(), err_is_terminal: io::stderr().is_terminal() };
     let ended = match Arguments::try_parse_from(arguments) {
         Err(usage) if usage.use_stderr() => {
@@ -154,7 +161,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, kernel: &Kernel) -> Ex
         }
         Err(help) => voice.print(&help.to_string()).map(|()| 0),
         Ok(arguments) => {
-            let ended = voice.verb(arguments.verb, kernel);
+            let ended = voice.verb(arguments.verb, kernel, sight);
             voice.say(&kernel.unconfined().into_iter().collect::<Vec<_>>());
             ended
         }
@@ -188,7 +195,7 @@ pub fn odd_setting(name: &str, meaning: &str) -> ExitCode {
 }
 
 impl Voice {
-    fn verb(&self, verb: Option<Verb>, kernel: &Kernel) -> Ended {
+    fn verb(&self, verb: Option<Verb>, kernel: &Kernel, sight: &Sight) -> Ended {
         match verb {
             None if io::stdin().is_terminal() && self.out_is_terminal => self.told(kernel.orient()),
             None if io::stdin().is_terminal() => self.prompt(kernel, kernel.work(io::stdout().as_fd())),
@@ -212,6 +219,7 @@ impl Voice {
             },
             Some(Verb::Run { command, arguments }) => self.run(kernel.run(&command.to_string_lossy(), &arguments)),
             Some(Verb::Show { projection }) => self.told(kernel.show(&projection.to_string_lossy())),
+            Some(Verb::Log(typed)) => self.log(&typed, kernel, sight),
             Some(Verb::Learn { account, dry_run: true }) => self.told(kernel.learn_dry(&account, self.progress())),
             Some(Verb::Learn { account, dry_run: false }) => {
                 self.prompt(kernel, kernel.learn(&account, io::stdout().as_fd(), self.progress()))
@@ -243,6 +251,15 @@ impl Voice {
                     "# How a mind answers\n\n{WIRE}\n# What a script is\n\n{SCRIPT}\n# What an account is\n\n{ACCOUNT}"
                 ))
                 .map(|()| 0),
+        }
+    }
+
+    fn log(&self, typed: &Typed, kernel: &Kernel, sight: &Sight) -> Ended {
+        let say = |lines: &[String]| self.say(lines);
+        match (Desk { kernel, sight, is_terminal: self.out_is_terminal, say: &say }).log(typed) {
+            Err(BrowseFault::Kernel(fault)) => self.fail(&fault),
+            Err(BrowseFault::Out(fault)) => Err(fault),
+            Ok(status) => Ok(status),
         }
     }
 

@@ -24,7 +24,7 @@ use crate::hear::Refused;
 use crate::home::{Home, HomeError};
 use crate::interpreter::{InterpreterFault, ShebangFault};
 use crate::level::{Level, Reach, Sandbox};
-use crate::log::{BATCH_BYTES_MAX, Log, LogError, Position};
+use crate::log::{BATCH_BYTES_MAX, Damage, Log, LogError, Position};
 use crate::moment;
 use crate::payload::Payload;
 use crate::receipt::{SECRET_BYTES, Secret};
@@ -40,7 +40,7 @@ use crate::vocabulary::Word;
 pub const BODY_BYTES_MAX: usize = BATCH_BYTES_MAX;
 
 /// How many damaged lines are named.
-const DAMAGE_NAMED_MAX: usize = 8;
+pub(crate) const DAMAGE_NAMED_MAX: usize = 8;
 
 /// The world outside, as far as the kernel uses it.
 #[derive(Debug, Clone, Copy)]
@@ -215,6 +215,9 @@ pub enum Error {
     /// There is no such page.
     #[error("there is no projection `{0}`")]
     NoProjection(String),
+    /// There is no event of this number.
+    #[error("there is no event {0} in this log")]
+    NoEvent(u64),
 }
 
 impl Error {
@@ -246,7 +249,8 @@ impl Error {
             | Error::NoHome(_)
             | Error::NothingToRetire(_)
             | Error::NoPage(_)
-            | Error::NoProjection(_) => 1,
+            | Error::NoProjection(_)
+            | Error::NoEvent(_) => 1,
             Error::Account(fault) => {
                 if fault.is_refusal() {
                     65
@@ -285,6 +289,7 @@ impl Error {
             Error::AskTooLarge { .. } => Some("keep the long text in a file and ask about it".into()),
             Error::NoProjection(_) | Error::NoCommand(_) => Some("self show brief".into()),
             Error::NoScript(_) => Some("to have it authored: self work | <mind> | self".into()),
+            Error::NoEvent(_) => Some("self log -n 1 shows the newest".into()),
             Error::Unproven(_) => Some("restore .secret from a backup, mode 600".into()),
             Error::Running(_) => Some("try again when it is done".into()),
             Error::Script(fault) => fault.hint(),
@@ -518,22 +523,14 @@ impl Kernel {
             if view.state.fits_no_receipt() && self.shelf().holds_scripts() {
                 view.distrust(log)?;
             }
-            let tail = log.tail();
-            if tail.torn_bytes() > 0 {
-                let why = match log.steady() {
-                    true => "torn; the next append sets them aside",
-                    false => "torn, or of a write that is under way",
-                };
-                let (bytes, from) = (tail.torn_bytes(), tail.whole);
-                view.words.push(format!("the log's last {bytes} bytes, from byte {from} on, are passed over: they are {why}"));
-            }
+            view.words.extend(torn(log));
         }
         let is = Head { seq: view.position.highest, bytes: log.as_ref().map_or(0, |log| log.tail().size) };
         if let Some((memory, was)) = memory.zip(remembered).filter(|(_, was)| was.is_beyond(is)) {
             self.missing.get_or_init(|| was.missing_in(is));
             memory.keep(is);
         }
-        view.words.extend(damaged(&view.position));
+        view.words.extend(damaged(&view.position.damage));
         if view.key == Key::Missing && view.state.is_signed() {
             view.words
                 .push("the key `.secret` is missing, but this log was signed with one: no script is installed or removed".into());
@@ -696,8 +693,20 @@ fn opening(position: &Position, torn: Option<&Torn>) -> (usize, Vec<Unstamped>) 
     (batch.len(), batch)
 }
 
-fn damaged(position: &Position) -> Option<String> {
-    let (named, rest) = position.damage.split_at(position.damage.len().min(DAMAGE_NAMED_MAX));
+/// What there is to say of a tail that is passed over.
+pub(crate) fn torn(log: &Log) -> Option<String> {
+    let tail = log.tail();
+    let why = match log.steady() {
+        true => "torn; the next append sets them aside",
+        false => "torn, or of a write that is under way",
+    };
+    let (bytes, from) = (tail.torn_bytes(), tail.whole);
+    (bytes > 0).then(|| format!("the log's last {bytes} bytes, from byte {from} on, are passed over: they are {why}"))
+}
+
+/// What there is to say of lines that are passed by.
+pub(crate) fn damaged(damage: &[Damage]) -> Option<String> {
+    let (named, rest) = damage.split_at(damage.len().min(DAMAGE_NAMED_MAX));
     let lines: Vec<_> = named.iter().map(|damage| format!("line {}, byte {}", damage.line, damage.offset)).collect();
     let more = if rest.is_empty() { String::new() } else { format!("; and {} more lines", rest.len()) };
     (!lines.is_empty()).then(|| format!("the log is damaged at {}{more}: passed over, and kept as it is", lines.join("; ")))

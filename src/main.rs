@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use self_kernel::append::Disk;
 use self_kernel::cell;
 use self_kernel::cli;
@@ -17,7 +18,9 @@ use self_kernel::interpreter;
 use self_kernel::kernel::{Caller, Kernel, World};
 use self_kernel::launch::{self, DEPTH, PROBE};
 use self_kernel::level::Sandbox;
+use self_kernel::logbook::Sight;
 use self_kernel::orders::{Orders, Role};
+use self_kernel::pager::Screen;
 use self_kernel::script::WALL_SECONDS;
 
 fn main() -> ExitCode {
@@ -68,7 +71,15 @@ fn main() -> ExitCode {
         reach: launch::reach,
         offered: interpreter::offered,
     };
-    cli::run(arguments, &Kernel::new(Home::at(home), caller, world))
+    let kernel = Kernel::new(Home::at(home), caller, world);
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let screen = Screen {
+        pager: std::env::var_os("PAGER"),
+        less: std::env::var_os("LESS"),
+        term: std::env::var_os("TERM"),
+        no_colour: set("NO_COLOR").is_some(),
+    };
+    cli::run(arguments, &kernel, &Sight { screen, zone: TimeZone::system })
 }
 
 /// Where scratch folders are made: an absolute path, `TMPDIR` or `/tmp`.

@@ -93,6 +93,12 @@ impl State {
         self.before.highest
     }
 
+    /// What stands in the log so far, as far as the validity of a receipt depends on it.
+    #[must_use]
+    pub fn before(&self) -> Before {
+        self.before
+    }
+
     /// The number of the newest event of a name; 0 if there is none.
     #[must_use]
     pub fn newest(&self, name: &str) -> u64 {

@@ -43,6 +43,7 @@ const HOUSE: &[(&str, &[Touch])] = &[
     ("lines", &[Touch::Disk]),
     ("log", &[Touch::Disk]),
     ("append", &[Touch::Disk]),
+    ("stretch", &[]),
     ("audit", &[]),
     ("head", &[Touch::Disk]),
     ("level", &[]),
@@ -83,6 +84,10 @@ const HOUSE: &[(&str, &[Touch])] = &[
     ("giving", &[]),
     ("learning", &[]),
     ("verifying", &[Touch::Disk]),
+    ("browsing", &[]),
+    ("following", &[Touch::Disk]),
+    ("pager", &[Touch::Processes, Touch::Signals, Touch::Stdio]),
+    ("logbook", &[Touch::Stdio]),
     ("cli", &[Touch::Disk, Touch::Stdio]),
     ("main", &[Touch::Environment, Touch::Clock, Touch::Randomness, Touch::Signals]),
 ];

@@ -1,0 +1,374 @@
+//! Browsing: `self log`, the events of the log for a person or a program.
+//!
+//! The newest ones are found from the end of the log, so that what is read grows with what is asked for. Never writes to the home.
+//! The invariant: what is shown stands in the log, in whole batches, and each damaged line that was met is named once.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+
+use crate::event::{Door, Event};
+use crate::head::Head;
+use crate::kernel::{DAMAGE_NAMED_MAX, Error, Kernel, Key, View, damaged, torn};
+use crate::listing::Manner;
+use crate::log::{Damage, Log, LogError};
+use crate::query::{Query, Span};
+use crate::quotation::on_one_line;
+use crate::receipt::{Form, Verified, verify};
+use crate::record::{Line, Record};
+use crate::state::State;
+use crate::vocabulary::Word;
+
+/// In which form events are shown.
+#[derive(Debug, Clone)]
+pub enum Shape {
+    /// Lines for a person.
+    Listed(Manner),
+    /// The stored lines byte for byte; at a terminal their control characters show.
+    Stored {
+        /// Whether it goes to a terminal.
+        terminal: bool,
+    },
+}
+
+/// Why browsing ended early.
+#[derive(Debug)]
+pub enum BrowseFault {
+    /// The home could not be read.
+    Kernel(Error),
+    /// What was found could not be printed.
+    Out(io::Error),
+}
+
+impl<E: Into<Error>> From<E> for BrowseFault {
+    fn from(fault: E) -> BrowseFault {
+        BrowseFault::Kernel(fault.into())
+    }
+}
+
+/// A place in the log from which events can be shown in order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) start: u64,
+    /// The highest number in front of it, which numbers a record that bears none.
+    pub(crate) highest: u64,
+}
+
+/// What is shown, of which log, and where.
+pub(crate) struct Show<'s> {
+    pub(crate) log: &'s Log,
+    pub(crate) query: &'s Query,
+    pub(crate) shape: &'s Shape,
+    pub(crate) out: &'s mut dyn Write,
+    /// Where the damaged lines start that were met.
+    pub(crate) damage: Vec<u64>,
+    /// Whether somebody still reads.
+    pub(crate) goes_on: &'s dyn Fn() -> bool,
+}
+
+impl Kernel {
+    /// Shows the events that are asked for; says, when it is done, what the caller should be told on stderr.
+    pub fn browse(
+        &self,
+        query: &Query,
+        span: Span,
+        shape: &Shape,
+        out: &mut dyn Write,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Vec<String>, BrowseFault> {
+        self.shown(&self.open()?, query, span, shape, out, goes_on)
+    }
+
+    /// The same, of a log that is open.
+    pub(crate) fn shown(
+        &self,
+        log: &Log,
+        query: &Query,
+        span: Span,
+        shape: &Shape,
+        out: &mut dyn Write,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Vec<String>, BrowseFault> {
+        let mut show = Show { log, query, shape, out, damage: Vec::new(), goes_on };
+        match span {
+            Span { newest: None, reverse: false } => show.onward(Place { start: 0, highest: 0 }).map(drop)?,
+            Span { newest: Some(newest), reverse: false } => {
+                if let Some(place) = show.place_of_newest(newest)? {
+                    show.onward(place)?;
+                }
+            }
+            Span { newest, reverse: true } => show.back(newest.unwrap_or(u64::MAX))?,
+        }
+        let mut words: Vec<_> = torn(log).into_iter().collect();
+        words.extend(damaged(&placed(log, show.damage)?));
+        self.recall(log)?;
+        Ok(words)
+    }
+
+    /// Shows one event whole, with what it means; or its stored line.
+    pub fn tell(&self, seq: u64, shape: &Shape, out: &mut dyn Write) -> Result<Vec<String>, BrowseFault> {
+        let log = self.open()?;
+        let Some((event, text)) = find(&log, seq)? else { return Err(Error::NoEvent(seq).into()) };
+        let view = self.look()?;
+        match shape {
+            Shape::Stored { .. } => shape.write(&event, &text, out).map_err(BrowseFault::Out)?,
+            Shape::Listed(manner) => {
+                let receipt = self.receipt_in_words(&log, &view, &event)?;
+                out.write_all(manner.sheet(&event, receipt.as_deref()).as_bytes()).map_err(BrowseFault::Out)?;
+            }
+        }
+        Ok(view.words)
+    }
+
+    pub(crate) fn open(&self) -> Result<Log, Error> {
+        Log::open(&self.home.places())?.ok_or_else(|| Error::NoHome(self.home.root().to_owned()))
+    }
+
+    /// Notices a log that seems to have been longer. Only then is all of it read.
+    fn recall(&self, log: &Log) -> Result<(), Error> {
+        let unread = self.unread();
+        let remembered = self.memory(unread.secret.as_ref()).and_then(|memory| memory.recall());
+        if let Some(was) = remembered
+            && was.is_beyond(Head { seq: newest(log)?.unwrap_or(0), bytes: log.tail().size })
+        {
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    /// What is proven of a receipt, and whether it is in force; `None` for any other event.
+    fn receipt_in_words(&self, log: &Log, view: &View, event: &Event<'_>) -> Result<Option<String>, Error> {
+        if Word::of(&event.name) != Some(Word::ScriptCompiled) {
+            return Ok(None);
+        }
+        if !matches!(event.via, None | Some(Door::Kernel)) {
+            return Ok(Some("not the kernel's own: it did not come through its door, and installs nothing".to_owned()));
+        }
+        let Some(secret) = &view.secret else {
+            return Ok(Some(match view.key {
+                Key::Missing => "not proven: the key `.secret` is missing; nothing is installed by it".to_owned(),
+                Key::Here | Key::Refused => "not proven: the key `.secret` cannot be used; nothing is installed by it".to_owned(),
+            }));
+        };
+        let mut before = State::new(Some(secret.clone()));
+        let mut reached = false;
+        log.all(|other| {
+            reached |= other.seq == event.seq;
+            if !reached {
+                before.apply(&other);
+            }
+        })?;
+        Ok(Some(match verify(secret, event, before.before()) {
+            Some(receipt) => verified_in_words(&view.state, event.seq, &receipt),
+            None => {
+                "not verified: the key did not sign this for this place in the log, and nothing is installed by it".to_owned()
+            }
+        }))
+    }
+}
+
+fn verified_in_words(state: &State, seq: u64, receipt: &Verified) -> String {
+    let capability = on_one_line(&receipt.capability().to_string());
+    let author = receipt.author().map_or_else(String::new, |author| format!(", written by {}", on_one_line(author)));
+    let older = if receipt.form() == Form::V3 { "" } else { ", of an older form" };
+    let standing = state.standing(receipt.capability());
+    let force = match standing.map(|standing| standing.installed().map(|installed| installed.seq)) {
+        Some(Some(newest)) if newest == seq => "in force".to_owned(),
+        Some(Some(newest)) => format!("not in force: the receipt at seq {newest} is"),
+        Some(None) => "not in force: the declaration it was signed for does not stand".to_owned(),
+        None => "not in force: it was retired".to_owned(),
+    };
+    format!("verified{older}, {force}; for {capability}{author}")
+}
+
+/// The event of this number, the first if several claim it, and its stored line.
+fn find(log: &Log, seq: u64) -> Result<Option<(Event<'static>, Vec<u8>)>, LogError> {
+    let (mut highest, mut found) = (0, None);
+    log.onward(0, |met| {
+        let Line::Record(record) = met.line else { return ControlFlow::Continue(()) };
+        let own = record.seq.unwrap_or(highest + 1);
+        highest = highest.max(own);
+        if own != seq {
+            return ControlFlow::Continue(());
+        }
+        found = Some((record.at(own).into_owned(), met.text.to_vec()));
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
+}
+
+/// The number that the newest record bears, if there is one and it bears any.
+pub(crate) fn newest(log: &Log) -> Result<Option<u64>, LogError> {
+    let mut newest = None;
+    log.back(|met| match met.line {
+        Line::Record(record) => {
+            newest = record.seq;
+            ControlFlow::Break(())
+        }
+        Line::Blank | Line::Damaged => ControlFlow::Continue(()),
+    })?;
+    Ok(newest)
+}
+
+/// Damaged lines by the number of their line, those that are named.
+pub(crate) fn placed(log: &Log, mut starts: Vec<u64>) -> Result<Vec<Damage>, LogError> {
+    starts.sort_unstable();
+    let (mut line, mut counted) = (1, 0);
+    let mut damage = Vec::with_capacity(starts.len());
+    for (at, offset) in starts.into_iter().enumerate() {
+        if at < DAMAGE_NAMED_MAX {
+            line += log.newlines(counted, offset)?;
+            counted = offset;
+        }
+        damage.push(Damage { line, offset });
+    }
+    Ok(damage)
+}
+
+impl Shape {
+    fn write(&self, event: &Event<'_>, text: &[u8], out: &mut dyn Write) -> io::Result<()> {
+        match self {
+            Shape::Listed(manner) => out.write_all(manner.line(event).as_bytes()),
+            Shape::Stored { terminal: false } => {
+                out.write_all(text)?;
+                out.write_all(b"\n")
+            }
+            Shape::Stored { terminal: true } => {
+                out.write_all(on_one_line(&String::from_utf8_lossy(text)).as_bytes())?;
+                out.write_all(b"\n")
+            }
+        }
+    }
+}
+
+impl Show<'_> {
+    /// Shows what matches from a place on; says where it ended.
+    pub(crate) fn onward(&mut self, place: Place) -> Result<Place, BrowseFault> {
+        let mut place = place;
+        let mut failed = None;
+        self.log.onward(place.start, |met| {
+            place.start = met.next;
+            match met.line {
+                Line::Blank => ControlFlow::Continue(()),
+                Line::Damaged => {
+                    self.damage.push(met.start);
+                    ControlFlow::Continue(())
+                }
+                Line::Record(record) => {
+                    let seq = record.seq.unwrap_or(place.highest + 1);
+                    place.highest = place.highest.max(seq);
+                    let event = record.at(seq);
+                    let shown = if self.query.takes(&event) { self.shape.write(&event, met.text, self.out) } else { Ok(()) };
+                    self.after(shown, &mut failed)
+                }
+            }
+        })?;
+        failed.map_or(Ok(place), |fault| Err(BrowseFault::Out(fault)))
+    }
+
+    /// Where the newest so many start that match; `None` if none does.
+    fn place_of_newest(&mut self, newest: u64) -> Result<Option<Place>, BrowseFault> {
+        let (mut left, mut found, mut unnumbered) = (newest, None, None);
+        self.log.back(|met| {
+            if left == 0 || !(self.goes_on)() {
+                return ControlFlow::Break(());
+            }
+            let Line::Record(record) = met.line else { return ControlFlow::Continue(()) };
+            let Some(seq) = record.seq else {
+                unnumbered = Some(met.next);
+                return ControlFlow::Break(());
+            };
+            if self.query.takes(&record.at(seq)) {
+                left -= 1;
+                found = Some(Place { start: met.start, highest: 0 });
+            }
+            ControlFlow::Continue(())
+        })?;
+        match unnumbered {
+            None => Ok(found),
+            Some(end) => Ok(self.numbered(end, left)?.front().copied().or(found)),
+        }
+    }
+
+    /// Shows what matches from the last to the first, so many at most.
+    fn back(&mut self, newest: u64) -> Result<(), BrowseFault> {
+        let (mut left, mut unnumbered, mut failed) = (newest, None, None);
+        self.log.back(|met| {
+            if left == 0 {
+                return ControlFlow::Break(());
+            }
+            match met.line {
+                Line::Blank => ControlFlow::Continue(()),
+                Line::Damaged => {
+                    self.damage.push(met.start);
+                    ControlFlow::Continue(())
+                }
+                Line::Record(Record { seq: None, .. }) => {
+                    unnumbered = Some(met.next);
+                    ControlFlow::Break(())
+                }
+                Line::Record(record) => {
+                    let event = record.seq.map(|seq| record.at(seq));
+                    let Some(event) = event.filter(|event| self.query.takes(event)) else { return ControlFlow::Continue(()) };
+                    left -= 1;
+                    let shown = self.shape.write(&event, met.text, self.out);
+                    self.after(shown, &mut failed)
+                }
+            }
+        })?;
+        if let Some(fault) = failed {
+            return Err(BrowseFault::Out(fault));
+        }
+        let Some(end) = unnumbered else { return Ok(()) };
+        for place in self.numbered(end, left)?.into_iter().rev() {
+            self.one(place)?;
+        }
+        Ok(())
+    }
+
+    /// The places of the newest so many that match in front of an end, each with what numbers it: all lines in front of it are
+    /// read, for one of them bears no number.
+    fn numbered(&mut self, end: u64, newest: u64) -> Result<VecDeque<Place>, BrowseFault> {
+        let (mut highest, mut places) = (0, VecDeque::new());
+        self.log.onward(0, |met| {
+            if met.start >= end || newest == 0 {
+                return ControlFlow::Break(());
+            }
+            let Line::Record(record) = met.line else { return ControlFlow::Continue(()) };
+            let (seq, before) = (record.seq.unwrap_or(highest + 1), highest);
+            highest = highest.max(seq);
+            if self.query.takes(&record.at(seq)) {
+                places.push_back(Place { start: met.start, highest: before });
+                if places.len() as u64 > newest {
+                    places.pop_front();
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(places)
+    }
+
+    /// Shows the event at a place.
+    fn one(&mut self, place: Place) -> Result<(), BrowseFault> {
+        let mut shown = Ok(());
+        self.log.onward(place.start, |met| {
+            if let Line::Record(record) = met.line {
+                let seq = record.seq.unwrap_or(place.highest + 1);
+                shown = self.shape.write(&record.at(seq), met.text, self.out);
+            }
+            ControlFlow::Break(())
+        })?;
+        shown.map_err(BrowseFault::Out)
+    }
+
+    fn after(&self, shown: io::Result<()>, failed: &mut Option<io::Error>) -> ControlFlow<()> {
+        match shown {
+            Err(fault) => {
+                *failed = Some(fault);
+                ControlFlow::Break(())
+            }
+            Ok(()) if (self.goes_on)() => ControlFlow::Continue(()),
+            Ok(()) => ControlFlow::Break(()),
+        }
+    }
+}
