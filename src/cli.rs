@@ -3,17 +3,18 @@
 //! stdout carries the product, stderr the words, each line behind `self: `. Decides nothing about the log. The invariant: a
 //! closed stdout is a quiet end, and at a terminal no control character of the log is live.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::asking::Prompted;
 use crate::browsing::BrowseFault;
+use crate::completing::{Shell, informed};
 use crate::contract::{ACCOUNT, SCRIPT, WIRE, card};
 use crate::face::Face;
 use crate::hear::Answered;
@@ -139,6 +140,11 @@ enum Verb {
     Card,
     /// Print the contracts: how a mind answers, what a script is, what an account is
     Protocol,
+    /// Print the script that makes a shell complete verbs, options, and the names in the home
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
 }
 
 /// Where a verb prints, and whether a person reads along.
@@ -175,6 +181,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, kernel: &Kernel, sight
             ExitCode::from(1)
         }
     }
+}
+
+/// Answers a shell that asks what the word can become that is being typed: its name, and the words it has behind `--`.
+#[must_use]
+pub fn complete(shell: &OsStr, words: Vec<OsString>, kernel: Kernel) -> ExitCode {
+    let voice = Voice { out_is_terminal: false, err_is_terminal: false };
+    let Some(shell) = shell.to_str().and_then(|shell| Shell::from_str(shell, false).ok()) else { return ExitCode::from(2) };
+    let folder = kernel.caller.folder.clone();
+    let mut command = informed(Arguments::command(), kernel);
+    let answer = shell.answer(&mut command, words, &folder).and_then(|answer| voice.print(&String::from_utf8_lossy(&answer)));
+    ExitCode::from(u8::from(answer.is_err()))
 }
 
 /// Says that a script tried to call self, which would wait for a lock that its own run holds.
@@ -246,6 +263,7 @@ impl Voice {
                 Err(fault) => self.fail(&fault),
             },
             Some(Verb::Card) => self.print(card()).map(|()| 0),
+            Some(Verb::Completions { shell }) => self.print(&String::from_utf8_lossy(&shell.script()?)).map(|()| 0),
             Some(Verb::Protocol) => self
                 .print(&format!(
                     "# How a mind answers\n\n{WIRE}\n# What a script is\n\n{SCRIPT}\n# What an account is\n\n{ACCOUNT}"

@@ -13,6 +13,7 @@ pub mod browsing;
 pub mod capability;
 pub mod cell;
 pub mod cli;
+pub mod completing;
 mod confine;
 pub mod contract;
 pub mod directory;

@@ -12,6 +12,7 @@ use jiff::tz::TimeZone;
 use self_kernel::append::Disk;
 use self_kernel::cell;
 use self_kernel::cli;
+use self_kernel::completing;
 use self_kernel::event::Speaker;
 use self_kernel::home::Home;
 use self_kernel::interpreter;
@@ -24,7 +25,7 @@ use self_kernel::pager::Screen;
 use self_kernel::script::WALL_SECONDS;
 
 fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
     match arguments.get(1..).and_then(Orders::read) {
         Some((Role::Launcher, orders)) => return launch::launch(&orders),
         Some((Role::Cell, orders)) => return cell::enter(&orders),
@@ -73,6 +74,9 @@ fn main() -> ExitCode {
     };
     let kernel = Kernel::new(Home::at(home), caller, world);
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(shell) = set(completing::VARIABLE).filter(|_| arguments.get(1).is_some_and(|argument| argument == "--")) {
+        return cli::complete(&shell, arguments.split_off(2), kernel);
+    }
     let screen = Screen {
         pager: std::env::var_os("PAGER"),
         less: std::env::var_os("LESS"),

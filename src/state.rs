@@ -99,6 +99,11 @@ impl State {
         self.before
     }
 
+    /// The names of the events, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.newest.keys().map(String::as_str)
+    }
+
     /// The number of the newest event of a name; 0 if there is none.
     #[must_use]
     pub fn newest(&self, name: &str) -> u64 {

@@ -29,6 +29,7 @@ mod receipts;
 mod script_runner;
 mod scripts;
 mod seals;
+mod shell_completion;
 mod shell_machine;
 mod terminal;
 mod tidy;

@@ -88,6 +88,7 @@ const HOUSE: &[(&str, &[Touch])] = &[
     ("following", &[Touch::Disk]),
     ("pager", &[Touch::Processes, Touch::Signals, Touch::Stdio]),
     ("logbook", &[Touch::Stdio]),
+    ("completing", &[]),
     ("cli", &[Touch::Disk, Touch::Stdio]),
     ("main", &[Touch::Environment, Touch::Clock, Touch::Randomness, Touch::Signals]),
 ];
