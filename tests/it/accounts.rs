@@ -682,8 +682,9 @@ fn a_record_cut_short_is_completed_without_doubles() {
 fn who_learns_the_same_at_once_deposits_it_once() {
     let home = Home::made();
     let dir = account(&home, &large());
-    let calls = (0..4).map(|_| home.run(["learn".as_ref(), dir.as_os_str()]).stdout_any().stderr_any()).collect();
-    at_once(calls);
+    // Where three are too many for the machine, the lock's deadline passes: 75, try again.
+    let line = r#"while :; do self learn "$ACCOUNT" > prompt && exit 0; [ $? = 75 ] || exit 1; done"#;
+    at_once((0..3).map(|_| home.sh(line).env("ACCOUNT", &dir).stderr_any()).collect());
     assert_eq!((notes(&home).len(), home.count("intent.declared")), (100, 1));
     assert_eq!(lessons(&home).iter().map(|learned| learned.events).sum::<u64>(), 100);
 }
