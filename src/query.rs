@@ -28,19 +28,19 @@ pub struct Typed {
     #[arg(long, value_name = "DOOR")]
     pub via: Option<String>,
     /// From this moment on: RFC 3339, YYYY-MM-DD (00:00 UTC), or a time before now such as 90s, 15m, 2h, 3d, 1w
-    #[arg(long, value_name = "MOMENT")]
+    #[arg(long, value_name = "MOMENT", allow_hyphen_values = true)]
     pub since: Option<String>,
     /// Before this moment, itself left out
-    #[arg(long, value_name = "MOMENT")]
+    #[arg(long, value_name = "MOMENT", allow_hyphen_values = true)]
     pub until: Option<String>,
     /// Events with a higher number
-    #[arg(long, value_name = "SEQ")]
+    #[arg(long, value_name = "SEQ", allow_hyphen_values = true)]
     pub after: Option<String>,
     /// Only the newest N that match
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", allow_hyphen_values = true)]
     pub newest: Option<String>,
     /// Events that have this text in their payload, as it is stored
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub grep: Option<String>,
     /// Newest first
     #[arg(long, conflicts_with = "follow")]

@@ -108,6 +108,15 @@ fn each_filter_and_their_combinations_take_what_they_say() {
 }
 
 #[test]
+fn a_text_to_look_for_may_look_like_an_option() {
+    let home = Home::with_log(first_line() + &line(2, "pipe", "note.taken", r#"{"n":-1,"text":"--json"}"#));
+    for text in ["-1", "--json"] {
+        let listed = home.run(["log", "--grep", text]).stdout_any().check().text();
+        assert_eq!(listed.lines().count(), 1, "{text}: {listed}");
+    }
+}
+
+#[test]
 fn a_time_before_now_is_counted_from_now() {
     let home = Home::made();
     home.run(["log", "--since", "1h", "--name", "home.made", "--json"]).stdout(&home.log()[first_of(&home)..]).check();
@@ -127,7 +136,10 @@ fn an_odd_value_is_one_clear_line_and_exits_2() {
         (&["log", "--until", "1y"], "`--until 1y` is no moment"),
         (&["log", "-n", "x"], "`-n x` is no count"),
         (&["log", "-n", "1.5"], "`-n 1.5` is no count"),
+        (&["log", "-n", "-5"], "`-n -5` is no count"),
         (&["log", "--after", "x"], "`--after x` is no number"),
+        (&["log", "--after", "-1"], "`--after -1` is no number"),
+        (&["log", "--since", "-2d"], "`--since -2d` is no moment"),
         (&["log", "--grep", ""], "`--grep` takes a text"),
         (&["log", "--name", ""], "`--name` takes a name"),
         (&["log", "0"], "`0` is no event's number"),

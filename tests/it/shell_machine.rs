@@ -196,9 +196,9 @@ fn a_read_only_home_serves_every_read() {
     let home = Home::made();
     home.hear(r#"{"name":"chat.message","payload":{"role":"user","content":"?"}}"#);
     let brief = home.run(["show", "brief"]).stdout_any().check().text();
-    let line = "self show brief; self quiet; echo quiet $?; self protocol >/dev/null; echo protocol $?; self work | head -c 1 >/dev/null; echo work $?";
+    let line = "self show brief; self quiet; echo quiet $?; self protocol >/dev/null; echo protocol $?; self work | head -c 1 >/dev/null; echo work $?; self log -n 1 --json | cut -c 1-6; self log 1 >/dev/null; echo log $?";
     let Some(ended) = read_only(&home, line) else { return skipped("a_read_only_home_serves_every_read", "no mounting here") };
-    assert_eq!(ended.text(), format!("{brief}quiet 1\nprotocol 0\nwork 0\n"), "{}", ended.said());
+    assert_eq!(ended.text(), format!("{brief}quiet 1\nprotocol 0\nwork 0\n{{\"id\":\nlog 0\n"), "{}", ended.said());
 }
 
 #[test]
@@ -237,6 +237,9 @@ fn a_closed_stdout_is_a_quiet_end_and_what_was_to_be_recorded_is() {
         (["show", "brief"].as_slice(), ""),
         (&["protocol"], ""),
         (&["help"], ""),
+        (&["log"], ""),
+        (&["log", "1"], ""),
+        (&["completions", "bash"], ""),
         (&["work"], ""),
         (&["ask", "hi"], ""),
         (&["hear"], "hi"),
@@ -317,10 +320,12 @@ fn something_that_is_not_there_exits_1() {
 fn help_lists_every_verb_the_loop_and_the_environment() {
     let home = Home::new();
     let help = home.run(["help"]).stdout_any().check().text();
-    for part in ["ask", "hear", "work", "quiet", "show", "protocol", "help", "| self", "SELF_HOME", "SELF_CALLER"] {
+    for part in
+        ["ask", "hear", "work", "quiet", "show", "log", "protocol", "completions", "help", "| self", "SELF_HOME", "SELF_CALLER"]
+    {
         assert!(help.contains(part), "{part} is not in\n{help}");
     }
-    for verb in ["ask", "hear", "work", "quiet", "show", "protocol", "help"] {
+    for verb in ["ask", "hear", "work", "quiet", "show", "log", "protocol", "completions", "help"] {
         home.run(["help", verb]).stdout_has(&[verb]).check();
     }
     home.run(["help", "no-such-verb"]).status(2).stderr_has(&["no-such-verb"]).check();
