@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::event::{Door, Event};
+use crate::moment;
 use crate::quotation::{ORIGIN_CHARS_MAX, on_one_line};
 use crate::record::Frame;
 use crate::vocabulary::{CHAT_MESSAGE, LINEAGE, Word, speaks_through};
@@ -54,7 +55,7 @@ impl Manner {
         let (door, by) = (claim(door.as_deref()), claim(event.by.as_deref()));
         let (name, payload) = (start(&event.name, ORIGIN_CHARS_MAX), start(event.payload.get(), PAYLOAD_CHARS_MAX));
         let Some(person) = &self.person else {
-            return format!("{}\t{}\t{door}\t{by}\t{name}\t{payload}\n", event.seq, moment(&event.occurred_at));
+            return format!("{}\t{}\t{door}\t{by}\t{name}\t{payload}\n", event.seq, moment_text(&event.occurred_at));
         };
         let mut line = person.inked(Ink::Dim, &format!("{:>6}  {}", event.seq, person.moment(&event.occurred_at)));
         let _ = write!(line, "  {}", person.inked(Ink::Dim, &format!("{door:<6}  {by:<8}")));
@@ -85,7 +86,7 @@ impl Manner {
 
     fn full_moment(&self, occurred_at: &str) -> String {
         match &self.person {
-            Some(person) if occurred_at.parse::<Timestamp>().is_ok() => {
+            Some(person) if moment::read(occurred_at).is_some() => {
                 format!("{}, stored as {}", person.moment(occurred_at).trim_end(), on_one_line(occurred_at))
             }
             Some(_) | None if occurred_at.is_empty() => "not recorded".to_owned(),
@@ -106,7 +107,7 @@ impl Person {
 
     /// A moment in the place's own time, and how long ago it was; a text that is no moment as it stands.
     fn moment(&self, occurred_at: &str) -> String {
-        let Ok(then) = occurred_at.parse::<Timestamp>() else { return moment(occurred_at) };
+        let Some(then) = moment::read(occurred_at) else { return moment_text(occurred_at) };
         let local = then.to_zoned_datetime(self.zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string();
         format!("{local} {:<10}", format!("({})", ago(then, self.now)))
     }
@@ -135,7 +136,7 @@ fn start(text: &str, chars_max: usize) -> String {
 }
 
 /// The text of a moment; a dash for none.
-fn moment(occurred_at: &str) -> String {
+fn moment_text(occurred_at: &str) -> String {
     if occurred_at.is_empty() { "-".to_owned() } else { start(occurred_at, MOMENT_CHARS_MAX) }
 }
 

@@ -35,6 +35,12 @@ pub fn is_moment(text: &str) -> bool {
         && (has_form(offset, "Z") || (has_form(offset, "+00:00") && offset[1..3] < *"24" && offset[4..] < *"60"))
 }
 
+/// Reads an RFC 3339 moment; `None` for any other text, and for a moment outside of the calendar.
+#[must_use]
+pub fn read(text: &str) -> Option<Timestamp> {
+    is_moment(text).then(|| text.parse().ok())?
+}
+
 /// Whether a text is like a form, where `0` stands for any digit and `+` for either sign; letters compare without case.
 fn has_form(text: &str, form: &str) -> bool {
     text.len() == form.len()
@@ -54,6 +60,12 @@ mod tests {
         let moment = Timestamp::new(1_796_034_858, 5).unwrap();
         assert_eq!(text(moment), "2026-11-30T10:34:18.000000005Z");
         assert_eq!(text(Timestamp::UNIX_EPOCH), "1970-01-01T00:00:00.000000000Z");
+    }
+
+    #[test]
+    fn a_moment_is_read_if_it_is_one() {
+        assert_eq!(read("2026-11-30T12:34:18.5+02:00"), "2026-11-30T10:34:18.5Z".parse().ok());
+        assert_eq!(read("2026-11-30 10:34:18Z"), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::event::{Door, Event};
+use crate::moment;
 use crate::record::SEQ_MAX;
 
 /// The units of a time before now, with their seconds.
@@ -162,7 +163,7 @@ impl Query {
         if self.since.is_none() && self.until.is_none() {
             return true;
         }
-        let Ok(moment) = occurred_at.parse::<Timestamp>() else { return false };
+        let Some(moment) = moment::read(occurred_at) else { return false };
         self.since.is_none_or(|since| moment >= since) && self.until.is_none_or(|until| moment < until)
     }
 }
@@ -183,7 +184,7 @@ fn number(text: &str) -> Option<u64> {
 
 /// A moment as a person types it.
 fn read_moment(text: &str, now: Timestamp) -> Option<Timestamp> {
-    if let Ok(moment) = text.parse() {
+    if let Some(moment) = moment::read(text) {
         return Some(moment);
     }
     let is_day = text.len() == 10
@@ -192,7 +193,7 @@ fn read_moment(text: &str, now: Timestamp) -> Option<Timestamp> {
             _ => byte.is_ascii_digit(),
         });
     if is_day {
-        return format!("{text}T00:00:00Z").parse().ok();
+        return moment::read(&format!("{text}T00:00:00Z"));
     }
     let (unit, seconds) = UNITS.iter().find(|(unit, _)| text.ends_with(*unit))?;
     let count = text.strip_suffix(*unit).filter(|count| !count.is_empty())?;
@@ -281,8 +282,22 @@ mod tests {
         check("3d", Some("2026-11-27T10:34:18Z"));
         check("1w", Some("2026-11-23T10:34:18Z"));
         check("9223372036854775807w", Some(&Timestamp::MIN.to_string()));
-        for odd in ["", "d", "yesterday", "2026-13-01", "2026-11-30T10:34:18", "-1d", "+1d", "1.5h", "1 d", "1D", "20261130", "7"]
-        {
+        for odd in [
+            "",
+            "d",
+            "yesterday",
+            "2026-13-01",
+            "2026-11-30T10:34:18",
+            "-1d",
+            "+1d",
+            "1.5h",
+            "1 d",
+            "1D",
+            "20261130",
+            "7",
+            "2026-11-30 10:34:18Z",
+            "2026-11-30T10:34Z",
+        ] {
             check(odd, None);
         }
     }
