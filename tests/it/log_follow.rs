@@ -26,8 +26,8 @@ impl Following {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = lines(child.stdout.take().unwrap());
         let following = Following { child, lines };
-        // It is in its pause between two looks once it sleeps in poll and has read the end of the log.
-        wait_until("it follows", || following.has_read(1) && following.sleeps());
+        // It is in its pause between two looks once it has opened the log and sleeps.
+        wait_until("it follows", || following.has_opened() && following.sleeps());
         following
     }
 
@@ -37,17 +37,16 @@ impl Following {
         io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
     }
 
-    fn opened(&self) -> bool {
+    /// Whether it holds the log.
+    fn has_opened(&self) -> bool {
         let files = fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap();
         files.filter_map(|file| fs::read_link(file.ok()?.path()).ok()).any(|file| file.ends_with("events.jsonl"))
     }
 
-    fn has_read(&self, bytes: u64) -> bool {
-        self.read_bytes() >= bytes && self.opened()
-    }
-
+    /// Whether it waits for something; it does nothing else that waits once the log is open.
     fn sleeps(&self) -> bool {
-        fs::read_to_string(format!("/proc/{}/wchan", self.child.id())).is_ok_and(|wchan| wchan.contains("poll"))
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'))
     }
 
     /// The next line it shows.
