@@ -102,7 +102,7 @@ impl Kernel {
 
     /// How far scripts are held here, as far as the caller wants it.
     pub(crate) fn reach(&self) -> Reach {
-        (self.world.reach)(&self.caller.executable, self.caller.sandbox)
+        (self.world.reach)(&self.caller.executable, self.caller.sandbox, Some(&self.home.own().join("reach")))
     }
 
     /// Leaves the marker of a prompt that is about to be made. Without one the prompt is good all the same; only the answer has

@@ -51,8 +51,8 @@ pub struct World {
     pub random: fn(&mut [u8]) -> io::Result<()>,
     /// Writes and syncs.
     pub disk: Disk,
-    /// Tells how far this program can hold a script here.
-    pub reach: fn(&Path, Sandbox) -> Reach,
+    /// Tells how far this program can hold a script here; the last path, if there is one, keeps what was found out.
+    pub reach: fn(&Path, Sandbox, Option<&Path>) -> Reach,
     /// Tells which interpreters a `PATH` offers, by name.
     pub offered: fn(&OsStr) -> Vec<String>,
 }

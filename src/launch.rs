@@ -8,8 +8,10 @@
 //! becomes the parent of every orphan below it.
 
 use std::collections::BTreeSet;
+use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, RawFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -90,13 +92,64 @@ pub fn probe(sandbox: Sandbox) -> ExitCode {
     }
 }
 
-/// Asks a process of its own how far a script can be held here. `program` is this program.
+/// How far a script can be held here, as far as the user wants it: as a process of its own found out, or as one found before under
+/// the same circumstances. `program` is this program, `memory` the file, if any, that keeps what was found; where that cannot be
+/// kept it is found out again. What a run is held to does not hang on it.
 #[must_use]
-pub fn reach(program: &Path, sandbox: Sandbox) -> Reach {
+pub fn reach(program: &Path, sandbox: Sandbox, memory: Option<&Path>) -> Reach {
+    let circumstances = circumstances(program, sandbox);
+    let known = || {
+        let text = std::fs::read_to_string(memory?).ok()?;
+        let (then, reach) = text.split_once('\n')?;
+        (Some(then) == circumstances.as_deref()).then(|| Reach::read(reach)).flatten()
+    };
+    known().unwrap_or_else(|| {
+        let reach = try_out(program, sandbox);
+        if let (Some(circumstances), Some(memory)) = (&circumstances, memory) {
+            let _ = keep(memory, &format!("{circumstances}\n{}", reach.text()));
+        }
+        reach
+    })
+}
+
+/// Finds out, by a process of its own, how far a script can be held here.
+#[must_use]
+pub fn try_out(program: &Path, sandbox: Sandbox) -> Reach {
     let asked = Command::new(program).args([PROBE, sandbox.word()]).env_clear().stdin(Stdio::null()).output();
     let told = asked.ok().and_then(|told| Reach::read(&String::from_utf8_lossy(&told.stdout)));
     let why = || "this program could not be started anew to try it out; is /proc mounted?".to_owned();
     told.unwrap_or_else(|| Reach { level: Level::Limits, why: why(), holds_signals: false })
+}
+
+/// What a reach hangs on, on one line: the system since it started, this user and what holds this process already, this program,
+/// what the user wants. `None` where that cannot be told.
+fn circumstances(program: &Path, sandbox: Sandbox) -> Option<String> {
+    const OF_PROCESS: [&str; 5] = ["Uid:", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:", "CapBnd:"];
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let held = status.lines().filter(|line| OF_PROCESS.iter().any(|key| line.starts_with(key)));
+    let held: Vec<_> = held.flat_map(str::split_whitespace).collect();
+    let namespaces = ["user", "pid", "mnt"].map(|name| std::fs::read_link(format!("/proc/self/ns/{name}")).ok());
+    let facts = std::fs::metadata(program).ok()?;
+    Some(format!(
+        "{} {held:?} {namespaces:?} {}.{}.{} {}",
+        boot.trim(),
+        facts.ino(),
+        facts.mtime(),
+        facts.mtime_nsec(),
+        sandbox.word()
+    ))
+}
+
+/// Writes a small file beside others of the kernel's own, whole or not at all; makes no folder.
+fn keep(path: &Path, text: &str) -> io::Result<()> {
+    let draft = path.with_extension(std::process::id().to_string());
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    let kept = io::Write::write_all(&mut file, text.as_bytes()).and_then(|()| std::fs::rename(&draft, path));
+    if kept.is_err() {
+        let _ = std::fs::remove_file(&draft);
+    }
+    kept
 }
 
 /// Closes every descriptor but the first three. Nothing of this process owns one yet: they came with it.
@@ -266,5 +319,35 @@ fn end_all() {
         }
         let reaped = || matches!(rustix::process::wait(WaitOptions::NOHANG), Ok(Some(_)));
         (0..REAPED_MAX).take_while(|_| reaped()).for_each(drop);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_out_once_is_kept_for_the_same_circumstances() {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, memory) = (folder.path().join("self"), folder.path().join("reach"));
+        let stub = |level: &str| {
+            let script = format!("#!/bin/sh\nprintf '{level}\\nsignals\\n\\n'\n");
+            let draft = folder.path().join("draft");
+            std::fs::write(&draft, script).unwrap();
+            std::fs::set_permissions(&draft, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+            std::fs::rename(&draft, &program).unwrap();
+        };
+        stub("landlock");
+        assert_eq!(reach(&program, Sandbox::Auto, Some(&memory)).level, Level::Landlock);
+        let kept = std::fs::read_to_string(&memory).unwrap();
+        std::fs::write(&memory, kept.replace("\nlandlock\n", "\nlimits\n")).unwrap();
+        assert_eq!(reach(&program, Sandbox::Auto, Some(&memory)).level, Level::Limits, "it was read, not found out");
+        assert_eq!(reach(&program, Sandbox::Require, Some(&memory)).level, Level::Landlock);
+        stub("full");
+        assert_eq!(reach(&program, Sandbox::Require, Some(&memory)).level, Level::Full, "another program");
+        std::fs::write(&memory, "nonsense").unwrap();
+        assert_eq!(reach(&program, Sandbox::Require, Some(&memory)).level, Level::Full);
+        assert_eq!(reach(&program, Sandbox::Require, None).level, Level::Full);
+        assert_eq!(reach(&program, Sandbox::Require, Some(&folder.path().join("no/such"))).level, Level::Full);
     }
 }

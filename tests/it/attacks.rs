@@ -138,7 +138,7 @@ pub fn at<T: Send>(level: Level, work: impl FnOnce() -> T + Send) -> T {
 /// The levels that this machine offers, the highest first, by the kernel's own word; the rest are said to be skipped.
 pub fn offered(test: &str) -> Vec<Level> {
     let home = Home::new();
-    let most = self_kernel::launch::reach(Path::new(crate::home::SELF), self_kernel::level::Sandbox::Auto);
+    let most = self_kernel::launch::try_out(Path::new(crate::home::SELF), self_kernel::level::Sandbox::Auto);
     drop(home);
     if most.level < Level::Full {
         skipped(test, &format!("above level {}: {}", most.level, most.why));
@@ -185,7 +185,7 @@ fn tried(level: Level) -> Vec<Tried> {
 
 /// Whether this system holds signals at `landlock`: its Landlock knows them from version 6 on.
 fn holds_signals() -> bool {
-    at(Level::Landlock, || self_kernel::launch::reach(Path::new(crate::home::SELF), self_kernel::level::Sandbox::Auto))
+    at(Level::Landlock, || self_kernel::launch::try_out(Path::new(crate::home::SELF), self_kernel::level::Sandbox::Auto))
         .holds_signals
 }
 

@@ -135,7 +135,7 @@ impl Scene {
                 Ok(())
             },
             disk: Disk { write, sync },
-            reach: |_, _| Reach { level: Level::Full, why: String::new(), holds_signals: true },
+            reach: |_, _, _| Reach { level: Level::Full, why: String::new(), holds_signals: true },
             offered: |_| Vec::new(),
         };
         let caller = Caller {

@@ -65,7 +65,7 @@ fn unsynced(home: PathBuf) -> Kernel {
         now: jiff::Timestamp::now,
         random,
         disk: Sink { sync: |_| Ok(()), ..Sink::real() },
-        reach: |_, _| Reach { level: Level::Full, why: String::new(), holds_signals: true },
+        reach: |_, _, _| Reach { level: Level::Full, why: String::new(), holds_signals: true },
         offered: |_| Vec::new(),
     };
     let caller = Caller {
