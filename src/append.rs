@@ -13,7 +13,8 @@ use sha2::{Digest, Sha256};
 
 use crate::lines::copy;
 use crate::lock::{Lock, LockFault, WRITER_WAITS};
-use crate::log::{BATCH_BYTES_MAX, Log, LogError, Places, io_error};
+use crate::log::{BATCH_BYTES_MAX, Facts, Log, LogError, Places, io_error};
+use crate::tail::Tail;
 
 /// How bytes reach the disk; tests put failing ones here.
 #[derive(Debug, Clone, Copy)]
@@ -62,8 +63,9 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Takes the lock and opens the log, making it, 0600, if there is none. Nothing of an existing file is changed yet.
-    pub fn open(places: &Places, disk: Disk) -> Result<Writer, LogError> {
+    /// Takes the lock and opens the log, making it, 0600, if there is none. Nothing of an existing file is changed yet. If the
+    /// file is what is known, its end is known too.
+    pub fn open(places: &Places, disk: Disk, known: Option<(Facts, Tail)>) -> Result<Writer, LogError> {
         let lock = Lock::exclusive(&places.lock, WRITER_WAITS).map_err(|fault| match fault {
             LockFault::Busy => LogError::Busy(places.lock.clone()),
             LockFault::Io(fault) => io_error("lock", &places.lock)(fault),
@@ -78,12 +80,15 @@ impl Writer {
         if !rival {
             file.unlock().map_err(io_error("unlock", path))?;
         }
-        let size = file.metadata().map_err(io_error("read", path))?.len();
-        if size == 0 {
+        let facts = Facts::of(&file.metadata().map_err(io_error("read", path))?);
+        if facts.size == 0 {
             // Made just now, or by somebody who died before it was on the disk.
             file.sync_all().and_then(|()| sync_folder(&path.canonicalize()?)).map_err(io_error("make", path))?;
         }
-        let log = Log::classify(file, path, size, true)?;
+        let log = match known {
+            Some((known, tail)) if known == facts => Log::whole(file.into(), path, tail),
+            Some(_) | None => Log::classify(file.into(), path, facts.size, true)?,
+        };
         let torn = log.torn()?;
         Ok(Writer { log, disk, places: places.clone(), torn, rival, lock })
     }
@@ -107,8 +112,9 @@ impl Writer {
     }
 
     /// Appends a batch of whole lines: sets a torn tail aside, writes everything at once, and syncs. On an error the file is as it
-    /// was, or the error says otherwise. Hands the lock on, for what has to be noted before the next writer comes.
-    pub fn append(self, batch: &[u8]) -> Result<Lock, LogError> {
+    /// was, or the error says otherwise. Hands the lock on, for what has to be noted before the next writer comes, and the log
+    /// with its new end.
+    pub fn append(self, batch: &[u8]) -> Result<(Lock, Log), LogError> {
         if batch.len() > BATCH_BYTES_MAX {
             return Err(LogError::BatchTooLarge { bytes: batch.len() });
         }
@@ -130,7 +136,9 @@ impl Writer {
             let _ = self.cut_back(bytes.len()) && self.put_back();
             LogError::Unknown { path: path(), source }
         })?;
-        Ok(self.lock)
+        let whole = self.log.tail.whole + bytes.len() as u64;
+        let tail = Tail { whole, size: whole, lacks_newline: !batch.ends_with(b"\n") };
+        Ok((self.lock, Log::whole(self.log.file, &self.log.path, tail)))
     }
 
     fn write_all(&self, bytes: &[u8]) -> (usize, io::Result<()>) {
@@ -151,7 +159,7 @@ impl Writer {
         let Some(torn) = &self.torn else { return true };
         let back = || -> io::Result<()> {
             let mut tail = File::open(torn.path(&self.places.torn))?;
-            io::copy(&mut tail, &mut &self.log.file)?;
+            io::copy(&mut tail, &mut &*self.log.file)?;
             self.log.file.sync_data()
         };
         back().is_ok()
@@ -230,7 +238,7 @@ mod tests {
     }
 
     fn append(places: &Places, disk: Disk, batch: &str) -> Result<(), LogError> {
-        Writer::open(places, disk)?.append(batch.as_bytes()).map(drop)
+        Writer::open(places, disk, None)?.append(batch.as_bytes()).map(drop)
     }
 
     fn names(places: &Places) -> (Vec<(u64, String)>, Position) {
@@ -305,7 +313,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let places = places(&folder);
         std::fs::write(&places.log, "{\"name\":\"a.b\"}\n{\"name\":\0\0").unwrap();
-        let writer = Writer::open(&places, Disk::real()).unwrap();
+        let writer = Writer::open(&places, Disk::real(), None).unwrap();
         let torn = writer.torn().unwrap().clone();
         assert_eq!((torn.offset, torn.bytes), (15, 10));
         drop(writer.append(b"{\"name\":\"c.d\"}\n").unwrap());
@@ -320,7 +328,7 @@ mod tests {
         let places = places(&folder);
         let text = "{\"name\":\"a.b\"}\n{\"name\":\"torn";
         std::fs::write(&places.log, text).unwrap();
-        let torn = Writer::open(&places, Disk::real()).unwrap().torn().unwrap().clone();
+        let torn = Writer::open(&places, Disk::real(), None).unwrap().torn().unwrap().clone();
         for left in ["", "{\"na", "{\"name\":\"torn"] {
             std::fs::create_dir_all(&places.torn).unwrap();
             std::fs::write(torn.path(&places.torn), left).unwrap();
@@ -354,7 +362,7 @@ mod tests {
         let (names, position) = names(&places);
         assert_eq!(names, [(7, "a.b".into()), (8, "c.d".into())]);
         let damage = crate::log::Damage { line: 2, offset: 27 };
-        assert_eq!(position, Position { offset: text.len() as u64, newlines: 4, highest: 8, damage: vec![damage] });
+        assert_eq!(position, Position { offset: text.len() as u64, newlines: 4, highest: 8, damage: vec![damage], damaged: 1 });
     }
 
     #[test]

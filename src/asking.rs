@@ -9,11 +9,10 @@ use crate::brief::{brief, margin};
 use crate::event::Door;
 use crate::kernel::{Error, Kernel, Unstamped, View};
 use crate::level::Reach;
-use crate::log::Log;
 use crate::payload::Payload;
 use crate::prompt::{self, Offer, Scene};
 use crate::record::RECORD_BYTES_MAX;
-use crate::standing::Origin;
+use crate::standing::{At, Origin};
 use crate::task::Task;
 use crate::turn::{Kind, Mark, linger};
 use crate::vocabulary::Word;
@@ -81,14 +80,17 @@ impl Kernel {
     /// The brief and, if asked for, the margin behind it.
     pub fn orient(&self) -> Result<(String, Vec<String>), Error> {
         let view = self.look()?;
-        let text = format!("{}\n{}", brief(&view.state), margin(&view.state, &view.position.damage, self.reach().level));
+        let text = format!("{}\n{}", brief(&view.state), margin(&view.state, &view.position, self.reach().level));
         Ok((text, view.words))
     }
 
     /// Where an event of this caller through the command line stands.
-    pub(crate) fn told_at(&self, seq: u64) -> Result<Origin, Error> {
-        let event = Log::open(&self.home.places())?.map(|log| log.at(seq)).transpose()?.flatten();
-        Ok(event.map_or_else(|| Origin { seq, via: "cli".to_owned(), by: None }, |event| Origin::of(&event)))
+    pub(crate) fn told_at(&self, view: &View, seq: u64) -> Result<Origin, Error> {
+        let event = view.log.as_ref().map(|log| log.at(seq)).transpose()?.flatten();
+        Ok(event.map_or_else(
+            || Origin { seq, via: "cli".to_owned(), by: None, at: At::default() },
+            |event| Origin::of(&event, At::default()),
+        ))
     }
 
     pub(crate) fn scene<'s>(&'s self, offer: &'s Offer) -> Scene<'s> {

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use crate::capability::{Capability, Kind, argument};
 use crate::level::Level;
-use crate::log::Damage;
+use crate::log::Position;
 use crate::quotation::{flattened, origin};
 use crate::standing::{Installed, STALLED_AT, Standing};
 use crate::state::State;
@@ -123,7 +123,7 @@ fn entry(capability: &Capability, installed: &Installed) -> String {
 
 /// Writes the margin: what waits, what is wrong, and the next line to type.
 #[must_use]
-pub fn margin(state: &State, damage: &[Damage], level: Level) -> String {
+pub fn margin(state: &State, position: &Position, level: Level) -> String {
     let mut text = String::new();
     let pending = state.pending();
     for (capability, standing) in pending.iter().take(MARGIN_LINES_MAX) {
@@ -147,8 +147,9 @@ pub fn margin(state: &State, damage: &[Damage], level: Level) -> String {
     if unproven > 0 {
         let _ = writeln!(text, "unproven: {unproven} capabilities, for want of the key; restore .secret");
     }
-    if let [first, rest @ ..] = damage {
-        let more = if rest.is_empty() { String::new() } else { format!(", and {} more", rest.len()) };
+    if let Some(first) = position.damage.first() {
+        let more = position.damaged - 1;
+        let more = if more == 0 { String::new() } else { format!(", and {more} more") };
         let _ = writeln!(text, "damaged: line {} at byte {}{more}; it is passed over and kept", first.line, first.offset);
     }
     let _ = writeln!(text, "scripts: at level {level} of confinement, {}", level.meaning());

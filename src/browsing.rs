@@ -100,7 +100,8 @@ impl Kernel {
             Span { newest, reverse: true } => show.back(newest.unwrap_or(u64::MAX))?,
         }
         let mut words: Vec<_> = torn(log).into_iter().collect();
-        words.extend(damaged(&placed(log, show.damage)?));
+        let damage = placed(log, show.damage)?;
+        words.extend(damaged(&damage, damage.len() as u64));
         self.recall(log)?;
         Ok(words)
     }

@@ -204,6 +204,11 @@ pub fn too_deep() -> ExitCode {
     ExitCode::from(1)
 }
 
+/// Says a line on stderr while something takes long.
+pub fn tell(line: &str) {
+    Voice { out_is_terminal: false, err_is_terminal: false }.say(&[line.to_owned()]);
+}
+
 /// Says that a variable of the environment has no usable value.
 #[must_use]
 pub fn odd_setting(name: &str, meaning: &str) -> ExitCode {

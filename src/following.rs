@@ -128,7 +128,8 @@ fn arrived(log: &Log, reached: Reached, follow: &Follow<'_>, out: &mut dyn Write
     let (query, shape) = (follow.query, follow.shape);
     let mut show = Show { log, query, shape, out, damage: Vec::new(), goes_on: &|| true };
     place = show.onward(place)?;
-    (follow.say)(&damaged(&placed(log, show.damage)?).into_iter().collect::<Vec<_>>());
+    let damage = placed(log, show.damage)?;
+    (follow.say)(&damaged(&damage, damage.len() as u64).into_iter().collect::<Vec<_>>());
     out.flush().map_err(BrowseFault::Out)?;
     Ok(Reached::at(log, place)?)
 }

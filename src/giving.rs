@@ -14,7 +14,7 @@ use crate::directory::Outbox;
 use crate::event::{Door, Event};
 use crate::keeping::Kept;
 use crate::kernel::{Error, Kernel, Unstamped, View};
-use crate::log::Log;
+use crate::log::{Log, LogError};
 use crate::payload::Payload;
 use crate::state::State;
 use crate::vocabulary::Word;
@@ -35,11 +35,11 @@ impl Kernel {
     pub fn give(&self, selector: &str, directory: &Path, force: bool) -> Result<Kept, Error> {
         let selector = Selector::read(selector).ok_or(Error::NoSelector)?;
         let mut view = self.look()?;
-        let Some(log) = Log::open(&self.home.places())? else { return Err(Error::NoHome(self.home.root().to_owned())) };
+        let Some(log) = &view.log else { return Err(Error::NoHome(self.home.root().to_owned())) };
         let tag = hex::encode(self.random::<8>()?);
         let mut selection = Selection::of(&selector, self.blank_state(&view)?);
         let (mut outbox, mut names, mut fault) = (None, BTreeMap::<String, u64>::new(), None);
-        log.verbatim(|event, line| {
+        selection.read(log, |selection, event, line| {
             if fault.is_some() || !selection.takes(&event) {
                 return;
             }
@@ -93,6 +93,21 @@ struct Selection<'s> {
 impl<'s> Selection<'s> {
     fn of(selector: &'s Selector, state: State) -> Selection<'s> {
         Selection { selector, state, lacks_key: false }
+    }
+
+    /// Reads what may be selected. Whether a receipt holds depends on what claims a number in front of it, so of a log whose
+    /// numbers are not its own all events are read.
+    fn read(&mut self, log: &Log, mut each: impl FnMut(&mut Self, Event<'_>, &[u8])) -> Result<(), LogError> {
+        match self.selector {
+            Selector::Prefix(prefix) => {
+                log.picked(|name| name.starts_with(prefix.as_str()), |event, line| each(self, event, line))
+            }
+            Selector::Capability(_) if log.is_regular() => {
+                let counts = |name: &str| Word::of(name).is_some();
+                log.picked(counts, |event, line| each(self, event, line))
+            }
+            Selector::Capability(_) => log.verbatim(|event, line| each(self, event, line)),
+        }
     }
 
     /// Takes the log's next event, and says whether it is selected.

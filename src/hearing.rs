@@ -9,7 +9,7 @@ use crate::event::{Door, Event};
 use crate::hear::{Answered, Entry, Hearing, Refused, Rejected, judge};
 use crate::interpreter::shown_as;
 use crate::kernel::{Error, Kernel, Unstamped, View};
-use crate::log::{BATCH_BYTES_MAX, Log, LogError};
+use crate::log::{BATCH_BYTES_MAX, LogError};
 use crate::receipt::Receipt;
 use crate::roster::Roster;
 use crate::vocabulary::Word;
@@ -54,8 +54,8 @@ impl Kernel {
             return Ok(());
         }
         let mut known = BTreeSet::new();
-        if let Some(log) = Log::open(&self.home.places())? {
-            log.all(|event| {
+        if let Some(log) = &self.look()?.log {
+            log.these(&claimed.iter().map(|(seq, _)| *seq).collect(), |event| {
                 let claim = (event.seq, event.id.into_owned());
                 if claimed.contains(&claim) {
                     known.insert(claim);

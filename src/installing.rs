@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use crate::capability::{Capability, Kind};
 use crate::event::{Door, Event};
+use crate::feed::{Piece, Wanted};
 use crate::hear::{Attempt, Rejected, Trial, examine};
 use crate::interpreter;
 use crate::kernel::{Close, Error, Kernel, Unstamped, View};
-use crate::log::{Log, LogError, Wanted};
+use crate::log::LogError;
 use crate::markup;
 use crate::payload::Payload;
 use crate::receipt::sign;
 use crate::rendering::Setting;
 use crate::roster::Roster;
-use crate::state::State;
 use crate::trial;
 use crate::vocabulary::Word;
 
@@ -45,7 +45,7 @@ impl Kernel {
     pub(crate) fn install(&self, view: &mut View, attempts: Vec<Attempt>) -> Result<Vec<Event<'static>>, Error> {
         let mut tried: Vec<_> = attempts.into_iter().map(|attempt| examine(&view.state, attempt)).collect();
         let found = self.find_interpreters(&mut tried, &mut view.words);
-        self.try_pages(&view.state, &mut tried)?;
+        self.try_pages(view, &mut tried)?;
         self.make_key(view)?;
         let secret = self.home.secret()?;
         let author = self.caller.author();
@@ -109,15 +109,14 @@ impl Kernel {
     }
 
     /// Runs each projector twice, in settings that differ, and compares the bytes. All of a body share one wait.
-    fn try_pages(&self, state: &State, tried: &mut [Result<Trial, Rejected>]) -> Result<(), Error> {
-        let log = Log::open(&self.home.places())?;
+    fn try_pages(&self, view: &View, tried: &mut [Result<Trial, Rejected>]) -> Result<(), Error> {
         let mut pages = Vec::new();
         for (at, outcome) in tried.iter_mut().enumerate() {
             let Ok(trial) = &outcome else { continue };
             if trial.capability.kind == Kind::Command {
                 continue;
             }
-            let input = trial_input(state, log.as_ref(), trial)?;
+            let input = trial_input(view, trial)?;
             match self.project(&trial.capability, &trial.script, &input, Setting::Usual)? {
                 Ok(first) => pages.push(Page { at, input, first }),
                 Err(reason) => *outcome = Err(trial.rejected(reason)),
@@ -147,13 +146,17 @@ fn rejection(rejected: &Rejected) -> Unstamped {
 }
 
 /// What a projector is tried over: the newest events it consumes and, behind them, made ones.
-fn trial_input(state: &State, log: Option<&Log>, trial: &Trial) -> Result<Vec<u8>, LogError> {
+fn trial_input(view: &View, trial: &Trial) -> Result<Vec<u8>, LogError> {
     let mut lines: VecDeque<Vec<u8>> = VecDeque::new();
     let mut bytes = 0;
-    if let Some(log) = log {
-        let mut feed = log.feed(Wanted { names: trial.declaration.consumes.clone(), last: trial.declaration.last })?;
+    if let Some(log) = &view.log {
+        // Of all names the newest are the newest of each, and of these the newest.
+        let newest = TRIAL_EVENTS_MAX as u64;
+        let last = trial.declaration.last.map_or(newest, |last| last.min(newest));
+        let mut feed = log.feed(Wanted { names: trial.declaration.consumes.clone(), last: Some(last) })?;
         while let Some(piece) = feed.next_piece()? {
-            for line in piece.split_inclusive(|byte| *byte == b'\n') {
+            let Piece::Bytes(piece) = piece else { continue };
+            for line in piece.get_ref().split_inclusive(|byte| *byte == b'\n') {
                 bytes += line.len();
                 lines.push_back(line.to_vec());
                 while lines.len() > TRIAL_EVENTS_MAX || bytes > TRIAL_BYTES_MAX {
@@ -163,7 +166,7 @@ fn trial_input(state: &State, log: Option<&Log>, trial: &Trial) -> Result<Vec<u8
         }
     }
     let mut input = Vec::from(lines).concat();
-    input.extend(trial::made(state, &trial.declaration, state.seq()));
+    input.extend(trial::made(&view.state, &trial.declaration, view.state.seq()));
     Ok(input)
 }
 

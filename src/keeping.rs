@@ -8,7 +8,6 @@ use crate::capability::{Capability, CapabilityName, Kind};
 use crate::effect::{self, page_path};
 use crate::event::Door;
 use crate::kernel::{Error, Kernel, Unstamped};
-use crate::log::Log;
 use crate::payload::Payload;
 use crate::rendering::{Unrendered, installed, moved_aside, own_pages, script_book};
 use crate::shelf::Book;
@@ -59,7 +58,7 @@ impl Kernel {
     /// Rebuilds `capabilities/` and `site/` from the log and the key. A page whose projector fails keeps its old bytes.
     pub fn rehydrate(&self, progress: impl Fn(&str)) -> Result<Kept, Error> {
         let mut view = self.look()?;
-        if Log::open(&self.home.places())?.is_none() {
+        if view.log.is_none() {
             return Err(Error::NoHome(self.home.root().to_owned()));
         }
         self.home.make()?;

@@ -9,6 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -22,10 +23,12 @@ use crate::grant::GrantError;
 use crate::head::{Head, Memory};
 use crate::hear::Refused;
 use crate::home::{Home, HomeError};
+use crate::index::Index;
 use crate::interpreter::{InterpreterFault, ShebangFault};
 use crate::level::{Level, Reach, Sandbox};
-use crate::log::{BATCH_BYTES_MAX, Damage, Log, LogError, Position};
+use crate::log::{BATCH_BYTES_MAX, Damage, Log, LogError, Places, Position};
 use crate::moment;
+use crate::pace::Pace;
 use crate::payload::Payload;
 use crate::receipt::{SECRET_BYTES, Secret};
 use crate::record::{Frame, RECORD_BYTES_MAX, front, write};
@@ -42,6 +45,9 @@ pub const BODY_BYTES_MAX: usize = BATCH_BYTES_MAX;
 /// How many damaged lines are named.
 pub(crate) const DAMAGE_NAMED_MAX: usize = 8;
 
+/// How long reading the log takes before it tells how far it is.
+const INDEX_TELLS: Duration = Duration::from_millis(300);
+
 /// The world outside, as far as the kernel uses it.
 #[derive(Debug, Clone, Copy)]
 pub struct World {
@@ -53,6 +59,8 @@ pub struct World {
     pub disk: Disk,
     /// Tells how far this program can hold a script here; the last path, if there is one, keeps what was found out.
     pub reach: fn(&Path, Sandbox, Option<&Path>) -> Reach,
+    /// Says a line to whoever waits while something takes long.
+    pub tell: fn(&str),
     /// Tells which interpreters a `PATH` offers, by name.
     pub offered: fn(&OsStr) -> Vec<String>,
 }
@@ -334,7 +342,9 @@ pub struct View {
     pub position: Position,
     /// What the caller should be told on stderr, a line each.
     pub words: Vec<String>,
-    identity: Option<(u64, u64)>,
+    /// The log, up to where it was read; `None` if there is none.
+    pub(crate) log: Option<Log>,
+    pub(crate) index: Index,
     pub(crate) key: Key,
     /// The key's bytes, if it is here and can be trusted.
     pub(crate) secret: Option<Secret>,
@@ -358,26 +368,23 @@ impl View {
         }
     }
 
-    /// Reads the log again without the key, which proves none of its receipts: nothing is installed, removed or signed with it.
-    fn distrust(&mut self, log: &Log) -> Result<(), LogError> {
-        self.key = Key::Refused;
-        self.secret = None;
-        self.state = State::new(None);
-        self.identity = None;
-        self.words.push("the key `.secret` proves none of this log's receipts: no script is installed or removed".into());
-        self.words.push("hint: restore the .secret that this log was signed with".into());
-        self.take_in(log)
+    /// Opens the log and takes in what was not read of it yet.
+    fn open(&mut self, places: &Places, mut pace: Pace<'_>) -> Result<(), LogError> {
+        let View { state, position, index, .. } = self;
+        self.log = index.open(places, state, position, &mut |done, all| {
+            pace.tell(|| format!("read {} of {} MiB of the log", done >> 20, all >> 20));
+        })?;
+        Ok(())
     }
 
-    fn take_in(&mut self, log: &Log) -> Result<(), LogError> {
-        let identity = log.identity();
-        if self.identity != identity || log.tail().whole < self.position.offset {
-            self.state.start_over();
-            self.position = Position::default();
-            self.identity = identity;
-        }
-        let state = &mut self.state;
-        log.resume(&mut self.position, &mut |event| state.apply(&event))
+    /// Reads the log again without the key, which proves none of its receipts: nothing is installed, removed or signed with it.
+    fn distrust(&mut self, places: &Places, pace: Pace<'_>) -> Result<(), LogError> {
+        self.key = Key::Refused;
+        self.secret = None;
+        (self.state, self.position, self.index) = (State::new(None), Position::default(), Index::of(places, None));
+        self.words.push("the key `.secret` proves none of this log's receipts: no script is installed or removed".into());
+        self.words.push("hint: restore the .secret that this log was signed with".into());
+        self.open(places, pace)
     }
 }
 
@@ -433,9 +440,6 @@ impl Stamp {
         }
     }
 }
-
-/// A chain that was made before the lock was taken, with what tells its file from another.
-type Ahead = Option<((u64, u64), Chain)>;
 
 /// How a batch ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -503,7 +507,8 @@ impl Kernel {
                 (Key::Refused, None)
             }
         };
-        View { state: State::new(secret.clone()), position: Position::default(), words, identity: None, key, secret }
+        let index = Index::of(&self.home.places(), secret.clone());
+        View { state: State::new(secret.clone()), position: Position::default(), words, log: None, index, key, secret }
     }
 
     /// Where the length of this log is remembered; nowhere without the key.
@@ -517,20 +522,21 @@ impl Kernel {
         // Recalled before the log is opened: what is appended from here on cannot be missed.
         let memory = self.memory(view.secret.as_ref());
         let remembered = memory.as_ref().and_then(Memory::recall);
-        let log = Log::open(&self.home.places())?;
-        if let Some(log) = &log {
-            view.take_in(log)?;
-            if view.state.fits_no_receipt() && self.shelf().holds_scripts() {
-                view.distrust(log)?;
-            }
+        let places = self.home.places();
+        let pace = || Pace::every(INDEX_TELLS, self.world.now, &self.world.tell);
+        view.open(&places, pace())?;
+        if view.state.fits_no_receipt() && self.shelf().holds_scripts() {
+            view.distrust(&places, pace())?;
+        }
+        if let Some(log) = &view.log {
             view.words.extend(torn(log));
         }
-        let is = Head { seq: view.position.highest, bytes: log.as_ref().map_or(0, |log| log.tail().size) };
+        let is = Head { seq: view.position.highest, bytes: view.log.as_ref().map_or(0, |log| log.tail().size) };
         if let Some((memory, was)) = memory.zip(remembered).filter(|(_, was)| was.is_beyond(is)) {
             self.missing.get_or_init(|| was.missing_in(is));
             memory.keep(is);
         }
-        view.words.extend(damaged(&view.position.damage));
+        view.words.extend(damaged(&view.position.damage, view.position.damaged));
         if view.key == Key::Missing && view.state.is_signed() {
             view.words
                 .push("the key `.secret` is missing, but this log was signed with one: no script is installed or removed".into());
@@ -559,9 +565,12 @@ impl Kernel {
         ask: impl FnOnce(&View, u64, &Log) -> Result<Vec<Unstamped>, Error>,
     ) -> Result<Vec<Event<'static>>, Error> {
         self.make_key(view)?;
-        let ahead = self.chain_ahead(close)?;
-        let writer = Writer::open(&self.home.places(), self.world.disk)?;
-        view.take_in(writer.log())?;
+        if let Some(log) = view.log.as_ref().filter(|_| close != Close::Open) {
+            // What can be done before the lock is taken is little to do under it.
+            view.index.chain(log, &view.position)?;
+        }
+        let writer = Writer::open(&self.home.places(), self.world.disk, view.index.known(&view.position))?;
+        view.index.catch_up(writer.log(), &mut view.state, &mut view.position)?;
         if writer.rival() {
             view.words.push(
                 "another program holds a lock on the log itself; two kernels must not write one home at the same time".into(),
@@ -573,11 +582,11 @@ impl Kernel {
             return Ok(Vec::new());
         }
         batch.extend(asked);
-        let seal = sealer(view.secret.as_ref(), close, writer.log(), ahead)?;
+        let seal = sealer(view, close, writer.log())?;
         let seals = usize::from(seal.is_some());
         let (mut events, bytes) = self.stamp(view.position.highest, batch, seal)?;
-        let (tail, torn) = (writer.log().tail(), writer.torn().cloned());
-        let lock = writer.append(&bytes)?;
+        let torn = writer.torn().cloned();
+        let (lock, log) = writer.append(&bytes)?;
         if let Some(torn) = torn {
             let name = format!("{}-{}", torn.offset, &torn.sha256[..8]);
             view.words.push(format!("set {} torn bytes at byte {} aside in .self/torn/{name}", torn.bytes, torn.offset));
@@ -585,12 +594,8 @@ impl Kernel {
         if view.position.highest == 0 {
             view.words.push(format!("made a home in {}", self.home.root().display()));
         }
-        view.position.offset = tail.whole + u64::from(tail.lacks_newline) + bytes.len() as u64;
-        view.position.newlines += u64::from(tail.lacks_newline) + events.len() as u64;
-        for event in &events {
-            view.state.apply(event);
-            view.position.highest = event.seq;
-        }
+        let View { state, position, index, .. } = view;
+        view.log = Some(index.appended(log, state, position, &lock)?);
         if let Some(memory) = self.memory(view.secret.as_ref()) {
             memory.keep(Head { seq: view.position.highest, bytes: view.position.offset });
         }
@@ -607,6 +612,7 @@ impl Kernel {
             if let Some(secret) = self.home.make_secret(self.random::<SECRET_BYTES>()?, &tag)? {
                 view.key = Key::Here;
                 view.secret = Some(secret.clone());
+                view.index.trust(secret.clone(), &view.position);
                 view.state.trust(secret);
             }
         }
@@ -644,15 +650,6 @@ impl Kernel {
         Ok((events, bytes))
     }
 
-    /// The digest over the log as it is before the lock is taken, so that little is left to do under it; and of which file it is.
-    fn chain_ahead(&self, close: Close) -> Result<Ahead, Error> {
-        let mut chain = Chain::default();
-        let log = if close == Close::Open { None } else { Log::open(&self.home.places())? };
-        let Some(log) = log.filter(|log| log.steady() && !log.tail().lacks_newline) else { return Ok(None) };
-        log.chain(&mut chain, |_, _| {})?;
-        Ok(log.identity().map(|identity| (identity, chain)))
-    }
-
     /// What a draft becomes: itself, or a refusal if it declares a need that this home cannot grant.
     pub(crate) fn taken(&self, draft: Draft, door: Door<'static>) -> Unstamped {
         let kind = Word::of(draft.name.as_str()).and_then(Word::declares);
@@ -672,12 +669,9 @@ impl Kernel {
 }
 
 /// What a seal behind the log under the lock needs; none without the key.
-fn sealer(secret: Option<&Secret>, close: Close, log: &Log, ahead: Ahead) -> Result<Option<Sealer>, LogError> {
-    let Some(secret) = secret.filter(|_| close != Close::Open) else { return Ok(None) };
-    let same = |(identity, chain): &((u64, u64), Chain)| log.identity() == Some(*identity) && chain.offset() <= log.tail().whole;
-    let mut chain = ahead.filter(same).map(|(_, chain)| chain).unwrap_or_default();
-    log.chain(&mut chain, |_, _| {})?;
-    Ok(Some(Sealer { secret: secret.clone(), chain }))
+fn sealer(view: &mut View, close: Close, log: &Log) -> Result<Option<Sealer>, LogError> {
+    let Some(secret) = view.secret.clone().filter(|_| close != Close::Open) else { return Ok(None) };
+    Ok(Some(Sealer { secret, chain: view.index.chain(log, &view.position)? }))
 }
 
 /// What the kernel itself puts in front of a batch, and how much of it there is.
@@ -705,9 +699,10 @@ pub(crate) fn torn(log: &Log) -> Option<String> {
 }
 
 /// What there is to say of lines that are passed by.
-pub(crate) fn damaged(damage: &[Damage]) -> Option<String> {
-    let (named, rest) = damage.split_at(damage.len().min(DAMAGE_NAMED_MAX));
+pub(crate) fn damaged(damage: &[Damage], all: u64) -> Option<String> {
+    let named = &damage[..damage.len().min(DAMAGE_NAMED_MAX)];
     let lines: Vec<_> = named.iter().map(|damage| format!("line {}, byte {}", damage.line, damage.offset)).collect();
-    let more = if rest.is_empty() { String::new() } else { format!("; and {} more lines", rest.len()) };
+    let more = all - named.len() as u64;
+    let more = if more == 0 { String::new() } else { format!("; and {more} more lines") };
     (!lines.is_empty()).then(|| format!("the log is damaged at {}{more}: passed over, and kept as it is", lines.join("; ")))
 }

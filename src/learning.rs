@@ -14,7 +14,7 @@ use crate::account::{Ledger, Occurrence};
 use crate::asking::{Prompted, prompted};
 use crate::directory::{Account, AccountError, Deposits};
 use crate::effect;
-use crate::event::Door;
+use crate::event::{Door, Event};
 use crate::kernel::{Close, Error, Kernel, Own, Unstamped, View};
 use crate::log::{Log, LogError, Position};
 use crate::pace::Pace;
@@ -67,10 +67,28 @@ struct Past {
 }
 
 impl Past {
+    /// Reads what the log knows of it, and stands at its end.
+    fn recall(&mut self, view: &View) -> Result<(), LogError> {
+        let Some(log) = &view.log else { return Ok(()) };
+        let names = self.ledger.names.clone();
+        let words = [Word::IntentDeclared, Word::LessonLearned];
+        let matters = |name: &str| names.contains_key(name) || Word::of(name).is_some_and(|word| words.contains(&word));
+        log.picked(matters, |event, _| self.hold(&event))?;
+        self.position = view.position.clone();
+        Ok(())
+    }
+
     /// Reads on in the log.
     fn take_in(&mut self, log: &Log) -> Result<(), LogError> {
-        let Past { ledger, position, intent, told, learned } = self;
-        log.resume(position, &mut |event| match Word::of(&event.name).filter(|word| word.counts_through(event.via.as_ref())) {
+        let mut position = std::mem::take(&mut self.position);
+        let read = log.resume(&mut position, &mut |event| self.hold(&event));
+        self.position = position;
+        read
+    }
+
+    fn hold(&mut self, event: &Event<'_>) {
+        let Past { ledger, intent, told, learned, .. } = self;
+        match Word::of(&event.name).filter(|word| word.counts_through(event.via.as_ref())) {
             Some(Word::IntentDeclared) => {
                 if let Some(before) = event.parse::<Intent>().filter(|before| before.name == intent.name) {
                     *told = (before == *intent).then_some(event.seq);
@@ -81,8 +99,8 @@ impl Past {
                     *learned = Some((before.record_sha256, before.manifest_sha256));
                 }
             }
-            Some(_) | None => ledger.hold(&event),
-        })
+            Some(_) | None => ledger.hold(event),
+        }
     }
 }
 
@@ -173,9 +191,7 @@ impl Kernel {
         let (account, mut past) = self.survey(account, pace.clone())?;
         let mut view = self.look()?;
         let mark = self.mark(&mut view, out);
-        if let Some(log) = Log::open(&self.home.places())? {
-            past.take_in(&log)?;
-        }
+        past.recall(&view)?;
         let (mut deposit, mut pace) = (Deposit::of(&account), pace);
         loop {
             let (candidates, close) = deposit.next_batch(&mut past.ledger)?;
@@ -195,7 +211,7 @@ impl Kernel {
         if past.ledger.events() > 0 {
             view.words.push(format!("events deposited: {}, here already: {}", deposit.deposited, deposit.skipped));
         }
-        let told = self.told_at(past.told.unwrap_or_default())?;
+        let told = self.told_at(&view, past.told.unwrap_or_default())?;
         let names = &past.ledger.names;
         let evidence = account.record.as_ref().map(|record| Evidence { path: &record.path, names });
         let lesson = Lesson { name: &past.intent.name, intent: &past.intent.intent, evidence };
@@ -210,9 +226,7 @@ impl Kernel {
         let pace = Pace::from(self.world.now, &progress);
         let (account, mut past) = self.survey(account, pace)?;
         let mut view = self.look()?;
-        if let Some(log) = Log::open(&self.home.places())? {
-            past.take_in(&log)?;
-        }
+        past.recall(&view)?;
         let mut new = BTreeMap::<String, u64>::new();
         let mut deposits = account.record.as_ref().map(|record| record.deposits());
         while let Some(Ok(deposit)) = deposits.as_mut().map(Deposits::next_deposit).transpose()?.flatten() {

@@ -87,6 +87,13 @@ impl<'f> Lines<'f> {
         line.strip_suffix(b"\r").unwrap_or(line)
     }
 
+    /// How many bytes at its start are no part of it: a BOM's.
+    #[must_use]
+    pub fn skipped(&self) -> usize {
+        let is_marked = self.start == 0 && self.buffer[self.line.clone()].starts_with(BOM);
+        if is_marked { BOM.len() } else { 0 }
+    }
+
     /// Whether a newline ends it.
     #[must_use]
     pub fn has_newline(&self) -> bool {

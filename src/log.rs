@@ -3,16 +3,21 @@
 //! Only this file and `append` open it. Reading goes through [`Log::all`], [`Log::named`], [`Log::last_of`] and [`Log::at`] and
 //! passes damaged lines by, naming them. The invariant: no bytes are read that may yet be cut off.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
+use std::collections::{BTreeSet, VecDeque};
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
-use crate::lines::{Lines, READ_BYTES, copy};
+use crate::lines::{Lines, copy};
 use crate::lock::{Lock, LockFault, READER_WAITS, WRITER_WAITS};
-use crate::record::Line;
+use crate::names::REST;
+use crate::record::{BOM, Line};
+use crate::rows::{Chosen, Row, Rows};
 use crate::seal::Chain;
 use crate::tail::Tail;
 
@@ -28,6 +33,38 @@ pub struct Places {
     pub lock: PathBuf,
     /// `.self/torn/`.
     pub torn: PathBuf,
+}
+
+impl Places {
+    /// `.self/index/`.
+    #[must_use]
+    pub fn index(&self) -> PathBuf {
+        self.lock.with_file_name("index")
+    }
+}
+
+/// What tells whether a file was touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// Its device and inode.
+    pub identity: (u64, u64),
+    /// Its length, in bytes.
+    pub size: u64,
+    mtime: (i64, i64),
+    ctime: (i64, i64),
+}
+
+impl Facts {
+    /// What is known of a file.
+    #[must_use]
+    pub fn of(facts: &Metadata) -> Facts {
+        Facts {
+            identity: (facts.dev(), facts.ino()),
+            size: facts.len(),
+            mtime: (facts.mtime(), facts.mtime_nsec()),
+            ctime: (facts.ctime(), facts.ctime_nsec()),
+        }
+    }
 }
 
 /// What went wrong with the log.
@@ -91,8 +128,11 @@ pub(crate) fn io_error<'p>(act: &'static str, path: &'p Path) -> impl FnOnce(io:
     move |source| LogError::Io { act, path: path.to_owned(), source }
 }
 
+/// How many damaged lines are remembered; the others are counted.
+pub const DAMAGE_KEPT_MAX: usize = 64;
+
 /// A damaged line: neither a record nor blank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Damage {
     /// The line's number, from 1.
     pub line: u64,
@@ -101,7 +141,7 @@ pub struct Damage {
 }
 
 /// How far a log has been read, so that reading can go on from there.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// Bytes read.
     pub offset: u64,
@@ -109,47 +149,89 @@ pub struct Position {
     pub newlines: u64,
     /// The highest number seen.
     pub highest: u64,
-    /// The damaged lines seen.
+    /// The damaged lines seen, the first [`DAMAGE_KEPT_MAX`] of them.
     pub damage: Vec<Damage>,
+    /// How many damaged lines were seen.
+    pub damaged: u64,
+}
+
+impl Position {
+    /// Takes note of a damaged line that starts here.
+    pub(crate) fn note_damage(&mut self, offset: u64) {
+        self.damaged += 1;
+        if self.damage.len() < DAMAGE_KEPT_MAX {
+            self.damage.push(Damage { line: self.newlines + 1, offset });
+        }
+    }
 }
 
 /// A log opened for reading, up to the end of its last whole batch.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Log {
-    pub(crate) file: File,
+    pub(crate) file: Arc<File>,
     pub(crate) path: PathBuf,
     pub(crate) tail: Tail,
     steady: bool,
+    /// Where its events stand, if that is known.
+    pub(crate) rows: Option<Rows>,
+    /// Whether it is known to hold nothing but records, each ended by a newline and nothing else.
+    pub(crate) is_plain: bool,
 }
 
 impl Log {
     /// Opens the log; `None` if there is none. Waits until no write is under way, so that nothing is read that may yet be cut;
     /// where the lock cannot be had the last whole batch is the end. Where there is no lock file, no write is under way.
     pub fn open(places: &Places) -> Result<Option<Log>, LogError> {
-        let path = &places.log;
+        Log::open_with(places, || None::<()>).map(|opened| opened.map(|(log, ..)| log))
+    }
+
+    /// Opens the file; `None` if there is none.
+    pub(crate) fn file(path: &Path) -> Result<Option<(Arc<File>, Facts)>, LogError> {
         match std::fs::metadata(path) {
             Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(fault) => return Err(io_error("open", path)(fault)),
-            Ok(facts) if !facts.is_file() => return Err(LogError::NotAFile(path.clone())),
+            Ok(facts) if !facts.is_file() => return Err(LogError::NotAFile(path.to_owned())),
             Ok(_) => {}
         }
         let file = File::open(path).map_err(io_error("open", path))?;
+        let facts = Facts::of(&file.metadata().map_err(io_error("read", path))?);
+        Ok(Some((file.into(), facts)))
+    }
+
+    /// Opens the log, and asks what is known of it while no write is under way.
+    pub(crate) fn open_with<T>(
+        places: &Places,
+        known: impl FnOnce() -> Option<T>,
+    ) -> Result<Option<(Log, Facts, Option<T>)>, LogError> {
+        let path = &places.log;
+        let Some((file, _)) = Log::file(path)? else { return Ok(None) };
         let lock = Lock::shared(&places.lock, READER_WAITS);
-        let size = file.metadata().map_err(io_error("read", path))?.len();
+        let facts = Facts::of(&file.metadata().map_err(io_error("read", path))?);
         let steady = match &lock {
             Ok(_) => true,
             Err(LockFault::Io(fault)) => fault.kind() == io::ErrorKind::NotFound && !places.lock.exists(),
             Err(LockFault::Busy) => false,
         };
+        let known = known();
         // Held until the tail is classified: a recovery would cut it meanwhile.
-        let log = Log::classify(file, path, size, steady);
+        let log = Log::classify(file, path, facts.size, steady)?;
         drop(lock);
-        log.map(Some)
+        Ok(Some((log, facts, known)))
     }
 
-    pub(crate) fn classify(file: File, path: &Path, size: u64, steady: bool) -> Result<Log, LogError> {
+    pub(crate) fn classify(file: Arc<File>, path: &Path, size: u64, steady: bool) -> Result<Log, LogError> {
         let tail = Tail::find(size, |buffer, at| file.read_exact_at(buffer, at)).map_err(io_error("read", path))?;
-        Ok(Log { file, path: path.to_owned(), tail, steady })
+        Ok(Log { steady, ..Log::whole(file, path, tail) })
+    }
+
+    /// A log whose end is known.
+    pub(crate) fn whole(file: Arc<File>, path: &Path, tail: Tail) -> Log {
+        Log { file, path: path.to_owned(), tail, steady: true, rows: None, is_plain: false }
+    }
+
+    /// What the file is like now.
+    pub(crate) fn facts(&self) -> Result<Facts, LogError> {
+        self.file.metadata().map(|facts| Facts::of(&facts)).map_err(io_error("read", &self.path))
     }
 
     /// The log's end.
@@ -170,6 +252,12 @@ impl Log {
         self.file.metadata().ok().map(|facts| (facts.dev(), facts.ino()))
     }
 
+    /// Whether each event is known to claim the number that is its place.
+    #[must_use]
+    pub fn is_regular(&self) -> bool {
+        self.rows.as_ref().is_some_and(|rows| rows.is_regular)
+    }
+
     /// Reads all events in file order.
     pub fn all(&self, mut each: impl FnMut(Event<'_>)) -> Result<Position, LogError> {
         let mut position = Position::default();
@@ -179,16 +267,45 @@ impl Log {
 
     /// Reads the events of these names in file order.
     pub fn named(&self, names: &[&str], mut each: impl FnMut(Event<'_>)) -> Result<(), LogError> {
-        self.all(|event| {
-            if names.contains(&&*event.name) {
-                each(event);
+        self.picked(|name| names.contains(&name), |event, _| each(event))
+    }
+
+    /// Reads the events whose names are picked, in file order, with their lines as they stand, without the newline.
+    pub fn picked(&self, pick: impl Fn(&str) -> bool, mut each: impl FnMut(Event<'_>, &[u8])) -> Result<(), LogError> {
+        let Some(rows) = self.rows.as_ref().filter(|rows| rows.is_regular) else {
+            return self.verbatim(|event, line| {
+                if pick(&event.name) {
+                    each(event, line);
+                }
+            });
+        };
+        let failed = |fault| io_error("read", &self.path)(fault);
+        let mut chosen = rows.choose(&rows.ids(&pick), None).map_err(failed)?;
+        let mut windows = Windows::of(self, rows);
+        while windows.fill(&mut chosen).map_err(failed)? {
+            for row in windows.rows() {
+                let line = windows.line(*row).map_err(failed)?;
+                let Line::Record(record) = Line::read(line) else { return Err(failed(rows.wrong())) };
+                let Some(seq) = record.seq.filter(|_| rows.names.entry(row.name).name == record.name() || row.name == REST)
+                else {
+                    return Err(failed(rows.wrong()));
+                };
+                if pick(record.name()) {
+                    each(record.at(seq), line);
+                }
             }
-        })
-        .map(drop)
+        }
+        Ok(())
     }
 
     /// The newest `n` events of a name, oldest first.
     pub fn last_of(&self, name: &str, n: usize) -> Result<Vec<Event<'static>>, LogError> {
+        let failed = |fault| io_error("read", &self.path)(fault);
+        let rows = self.rows.as_ref().filter(|rows| rows.is_regular && rows.names.id(name) != REST);
+        if let Some(rows) = rows {
+            let newest = rows.newest(rows.names.id(name), n as u64).map_err(failed)?;
+            return newest.into_iter().map(|row| self.event_at(rows, row)).collect::<io::Result<_>>().map_err(failed);
+        }
         let mut newest = VecDeque::with_capacity(n.min(1024));
         self.named(&[name], |event| {
             newest.push_back(event.into_owned());
@@ -201,6 +318,12 @@ impl Log {
 
     /// The event of this number; the first if several claim it.
     pub fn at(&self, seq: u64) -> Result<Option<Event<'static>>, LogError> {
+        let failed = |fault| io_error("read", &self.path)(fault);
+        if let Some(rows) = self.rows.as_ref().filter(|rows| rows.is_regular) {
+            let Some(at) = seq.checked_sub(1).filter(|at| *at < rows.count) else { return Ok(None) };
+            let event = rows.row(at).and_then(|row| self.event_at(rows, row)).map_err(failed)?;
+            return if event.seq == seq { Ok(Some(event)) } else { Err(failed(rows.wrong())) };
+        }
         let mut found = None;
         self.all(|event| {
             if event.seq == seq && found.is_none() {
@@ -208,6 +331,33 @@ impl Log {
             }
         })?;
         Ok(found)
+    }
+
+    /// Reads the events of these numbers, all that claim one of them, in no certain order.
+    pub fn these(&self, seqs: &BTreeSet<u64>, mut each: impl FnMut(Event<'_>)) -> Result<(), LogError> {
+        if self.rows.as_ref().is_some_and(|rows| rows.is_regular) {
+            for seq in seqs {
+                if let Some(event) = self.at(*seq)? {
+                    each(event);
+                }
+            }
+            return Ok(());
+        }
+        self.all(|event| {
+            if seqs.contains(&event.seq) {
+                each(event);
+            }
+        })
+        .map(drop)
+    }
+
+    fn event_at(&self, rows: &Rows, row: Row) -> io::Result<Event<'static>> {
+        let mut windows = Windows::of(self, rows);
+        windows.fill(&mut Chosen::Listed(vec![row].into_iter()))?;
+        match Line::read(windows.line(row)?) {
+            Line::Record(record) => record.seq.map(|seq| record.at(seq).into_owned()).ok_or_else(|| rows.wrong()),
+            Line::Blank | Line::Damaged => Err(rows.wrong()),
+        }
     }
 
     /// Takes the lines from where a chain stands to the end into it, showing each one first, with the chain as it is in front of
@@ -260,7 +410,7 @@ impl Log {
         while lines.step().map_err(io_error("read", &self.path))? {
             match lines.line() {
                 Line::Blank => {}
-                Line::Damaged => position.damage.push(Damage { line: position.newlines + 1, offset: lines.start() }),
+                Line::Damaged => position.note_damage(lines.start()),
                 Line::Record(record) => {
                     let seq = record.seq.unwrap_or(position.highest + 1);
                     position.highest = position.highest.max(seq);
@@ -287,62 +437,67 @@ pub struct Stood<'l> {
     pub line: Line<'l>,
 }
 
-/// Which records a script is fed.
-#[derive(Debug, Clone, Default)]
-pub struct Wanted {
-    /// Of these names; empty means all.
-    pub names: Vec<String>,
-    /// Only the newest so many of each name.
-    pub last: Option<u64>,
-}
+/// How far apart two records may stand and still be read at once, in bytes.
+const GAP_BYTES_MAX: u64 = 4 << 10;
 
-impl Wanted {
-    fn takes(&self, name: &str) -> bool {
-        self.names.is_empty() || self.names.iter().any(|wanted| wanted == name)
-    }
-}
+/// How much is read at once, in bytes, unless one record is longer.
+const WINDOW_BYTES_MAX: u64 = 256 << 10;
 
-/// The lines of records, as they stand and each with one newline, in pieces for a script's stdin.
-pub struct Feed<'l> {
+/// Records that stand near each other, read at once.
+pub(crate) struct Windows<'l> {
     log: &'l Log,
-    lines: Lines<'l>,
-    wanted: Wanted,
-    /// How many of each name are still to be left out, being older than the newest ones wanted.
-    skip: BTreeMap<String, u64>,
+    rows: &'l Rows,
+    held: Vec<Row>,
+    ahead: Option<Row>,
+    bytes: Vec<u8>,
+    start: u64,
 }
 
-impl Log {
-    /// Feeds the records that are wanted, in file order.
-    pub fn feed(&self, wanted: Wanted) -> Result<Feed<'_>, LogError> {
-        let mut skip = BTreeMap::new();
-        if let Some(last) = wanted.last {
-            self.all(|event| {
-                if wanted.takes(&event.name) {
-                    *skip.entry(event.name.into_owned()).or_insert(0) += 1;
-                }
-            })?;
-            skip.values_mut().for_each(|count: &mut u64| *count = count.saturating_sub(last));
-        }
-        Ok(Feed { log: self, lines: Lines::from(&self.file, 0, self.tail.whole), wanted, skip })
+impl<'l> Windows<'l> {
+    pub(crate) fn of(log: &'l Log, rows: &'l Rows) -> Windows<'l> {
+        Windows { log, rows, held: Vec::new(), ahead: None, bytes: Vec::new(), start: 0 }
     }
-}
 
-impl Feed<'_> {
-    /// The next piece of about 256 KiB; `None` at the end.
-    pub fn next_piece(&mut self) -> Result<Option<Vec<u8>>, LogError> {
-        let mut piece = Vec::new();
-        while piece.len() < READ_BYTES && self.lines.step().map_err(io_error("read", &self.log.path))? {
-            let Line::Record(record) = self.lines.line() else { continue };
-            if !self.wanted.takes(record.name()) {
-                continue;
+    /// The rows of the window.
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.held
+    }
+
+    /// Reads the next window; `false` if nothing is left.
+    pub(crate) fn fill(&mut self, chosen: &mut Chosen) -> io::Result<bool> {
+        self.held.clear();
+        let Some(first) = self.ahead.take().map_or_else(|| chosen.next_row(), |row| Ok(Some(row)))? else { return Ok(false) };
+        self.held.push(first);
+        let mut end = first.end();
+        while let Some(row) = chosen.next_row()? {
+            if row.offset > end + GAP_BYTES_MAX || row.end() - first.offset > WINDOW_BYTES_MAX {
+                self.ahead = Some(row);
+                break;
             }
-            if let Some(left) = self.skip.get_mut(record.name()).filter(|left| **left > 0) {
-                *left -= 1;
-                continue;
-            }
-            piece.extend_from_slice(self.lines.text());
-            piece.push(b'\n');
+            end = end.max(row.end());
+            self.held.push(row);
         }
-        Ok((!piece.is_empty()).then_some(piece))
+        let whole = self.log.tail.whole;
+        // The byte order mark of the file, or the newline in front; a CR and the newline behind.
+        self.start = first.offset.saturating_sub(BOM.len() as u64);
+        if end > whole {
+            return Err(self.rows.wrong());
+        }
+        self.bytes.resize(usize::try_from((end + 2).min(whole) - self.start).unwrap_or(usize::MAX), 0);
+        self.log.file.read_exact_at(&mut self.bytes, self.start)?;
+        Ok(true)
+    }
+
+    /// The record of a row of this window, if it stands there as a line of its own.
+    pub(crate) fn line(&self, row: Row) -> io::Result<&[u8]> {
+        let at = |offset: u64| usize::try_from(offset - self.start).unwrap_or(usize::MAX);
+        let (line, end) = (at(row.offset)..at(row.end()), &self.bytes[at(row.end())..]);
+        let front = &self.bytes[..line.start];
+        let begins = front.last() == Some(&b'\n') || (self.start == 0 && (front.is_empty() || front == BOM));
+        let ends = matches!(end, [] | [b'\n', ..] | [b'\r'] | [b'\r', b'\n', ..]);
+        match begins && ends && row.bytes > 0 && row.offset >= self.start {
+            true => Ok(&self.bytes[line]),
+            false => Err(self.rows.wrong()),
+        }
     }
 }

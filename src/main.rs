@@ -70,6 +70,7 @@ fn main() -> ExitCode {
         random: |bytes| getrandom::fill(bytes).map_err(io::Error::from),
         disk: Disk::real(),
         reach: launch::reach,
+        tell: cli::tell,
         offered: interpreter::offered,
     };
     let kernel = Kernel::new(Home::at(home), caller, world);

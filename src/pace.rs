@@ -14,6 +14,7 @@ pub const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 pub struct Pace<'p> {
     now: fn() -> Timestamp,
     last: Timestamp,
+    every: Duration,
     say: &'p dyn Fn(&str),
 }
 
@@ -21,13 +22,19 @@ impl<'p> Pace<'p> {
     /// Starts the clock.
     #[must_use]
     pub fn from(now: fn() -> Timestamp, say: &'p dyn Fn(&str)) -> Pace<'p> {
-        Pace { now, last: now(), say }
+        Pace::every(PROGRESS_EVERY, now, say)
+    }
+
+    /// Starts a clock that says a line so often.
+    #[must_use]
+    pub fn every(every: Duration, now: fn() -> Timestamp, say: &'p dyn Fn(&str)) -> Pace<'p> {
+        Pace { now, last: now(), every, say }
     }
 
     /// Says this line, if it is time to say one.
     pub fn tell(&mut self, line: impl FnOnce() -> String) {
         let now = (self.now)();
-        if now.duration_since(self.last).unsigned_abs() >= PROGRESS_EVERY {
+        if now.duration_since(self.last).unsigned_abs() >= self.every {
             self.last = now;
             (self.say)(&line());
         }

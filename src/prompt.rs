@@ -280,7 +280,7 @@ fn idiom(prompt: &mut String, state: &State) {
 }
 
 fn receipt_origin(installed: &Installed) -> Origin {
-    Origin { seq: installed.seq, via: "kernel".to_owned(), by: None }
+    Origin { seq: installed.seq, via: "kernel".to_owned(), by: None, at: installed.at }
 }
 
 fn mend(prompt: &mut String, state: &State) {

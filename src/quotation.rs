@@ -92,6 +92,7 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::standing::At;
 
     #[test]
     fn control_characters_show_but_newline_and_tab_stay() {
@@ -109,7 +110,9 @@ mod tests {
 
     #[test]
     fn an_origin_cannot_be_forged_by_a_claim() {
-        let origin_of = |via: &str, by: Option<&str>| origin(&Origin { seq: 12, via: via.into(), by: by.map(str::to_owned) });
+        let origin_of = |via: &str, by: Option<&str>| {
+            origin(&Origin { seq: 12, via: via.into(), by: by.map(str::to_owned), at: At::default() })
+        };
         assert_eq!(origin_of("pipe", Some("ada")), "[seq 12, door pipe, speaker ada]");
         assert_eq!(origin_of("", None), "[seq 12]");
         assert_eq!(

@@ -62,7 +62,7 @@ impl<'a> Line<'a> {
             return Line::Blank;
         }
         let Ok(text) = std::str::from_utf8(line) else { return Line::Damaged };
-        match Record::read(text) {
+        match Record::as_written(text).or_else(|| Record::read(text)) {
             Some(record) => Line::Record(record),
             None => Line::Damaged,
         }
@@ -76,6 +76,28 @@ impl<'a> Line<'a> {
 }
 
 impl<'a> Record<'a> {
+    /// Reads a line of the form that [`write`] prints, and no other; [`Record::read`] reads such a line as the same record, but
+    /// takes twice as long.
+    fn as_written(text: &'a str) -> Option<Record<'a>> {
+        let mut rest = Front { rest: text };
+        let id = rest.text("{\"id\":\"")?;
+        let seq = rest.number(",\"seq\":")?;
+        let name = rest.text(",\"name\":\"").filter(|name| !name.trim().is_empty())?;
+        let occurred_at = rest.text(",\"occurred_at\":\"")?;
+        let [via, by] = [",\"via\":\"", ",\"by\":\""].map(|key| rest.text(key).filter(|text| !text.is_empty()));
+        let payload = rest.rest.strip_prefix(",\"payload\":")?.strip_suffix('}')?;
+        let payload = serde_json::from_str::<&RawValue>(payload).ok()?;
+        Some(Record {
+            id: Cow::Borrowed(id),
+            seq: Some(seq).filter(|seq| (1..=SEQ_MAX).contains(seq)),
+            name: Cow::Borrowed(name),
+            occurred_at: Cow::Borrowed(occurred_at),
+            via: via.map(Cow::Borrowed),
+            by: by.map(Cow::Borrowed),
+            payload: Cow::Borrowed(payload),
+        })
+    }
+
     /// Reads a line that is one JSON object with a non-blank string `name` and no envelope key twice.
     fn read(text: &'a str) -> Option<Record<'a>> {
         let mut fields: [Option<&'a RawValue>; KEYS.len()] = [None; KEYS.len()];
@@ -135,6 +157,48 @@ impl<'a> Record<'a> {
         }
     }
 }
+
+/// The start of a line of the form that [`write`] prints.
+struct Front<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Front<'a> {
+    /// A string without escapes behind this key and its opening quote; where it is none, nothing is taken.
+    fn text(&mut self, key: &str) -> Option<&'a str> {
+        let behind = self.rest.strip_prefix(key)?;
+        let end = behind.bytes().position(|byte| byte == b'"' || byte == b'\\' || byte < b' ')?;
+        let (text, rest) = behind.split_at(end);
+        self.rest = rest.strip_prefix('"')?;
+        Some(text)
+    }
+
+    /// A number without a sign, a fraction or a leading zero behind this key.
+    fn number(&mut self, key: &str) -> Option<u64> {
+        let behind = self.rest.strip_prefix(key)?;
+        let end = behind.bytes().position(|byte| !byte.is_ascii_digit())?;
+        let (digits, rest) = behind.split_at(end);
+        self.rest = rest;
+        digits.parse().ok().filter(|_| !digits.starts_with('0'))
+    }
+}
+
+/// Whether a line that is known to be a record has this name. Reads no more of it than it must.
+#[must_use]
+pub fn has_name(line: &[u8], is_it: impl FnOnce(&str) -> bool) -> bool {
+    let front = line.get(..FRONT_BYTES_MAX).unwrap_or(line);
+    let valid =
+        std::str::from_utf8(front).or_else(|fault| std::str::from_utf8(&front[..fault.valid_up_to()])).unwrap_or_default();
+    let mut rest = Front { rest: valid };
+    let name = rest.text("{\"id\":\"").and_then(|_| rest.number(",\"seq\":")).and_then(|_| rest.text(",\"name\":\""));
+    match name {
+        Some(name) => is_it(name),
+        None => matches!(Line::read(line), Line::Record(record) if is_it(record.name())),
+    }
+}
+
+/// How much of a line [`has_name`] looks at first, in bytes.
+const FRONT_BYTES_MAX: usize = 512;
 
 /// What stands at the start of a damaged line.
 #[derive(Debug)]

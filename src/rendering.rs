@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use crate::brief::brief;
 use crate::capability::{Capability, CapabilityName, Kind};
 use crate::effect::{self, Held, page_path, script_path};
+use crate::feed::{Piece, Wanted};
 use crate::grant::help;
 use crate::kernel::{Error, Kernel, View};
 use crate::level::Level;
-use crate::log::{Log, Wanted};
 use crate::page;
 use crate::script::{Ending, Ran, ScriptError};
 use crate::shelf::{Book, Shelf};
@@ -69,7 +69,8 @@ impl Kernel {
             return derived;
         }
         let shelf = self.shelf();
-        let plan = effect::plan(&view.state, &self.held(view));
+        let held = self.held(view);
+        let plan = effect::plan(&view.state, &held);
         let moment = self.aside_moment();
         let mut told = |outcome: Result<Option<PathBuf>, String>| match outcome {
             Ok(None) => {}
@@ -99,7 +100,10 @@ impl Kernel {
             }
         }
         for book in own_pages(view) {
-            told(put(book));
+            let is_intact = held.get(&book.path).is_some_and(|held| held.is_intact);
+            if !is_intact || shelf.read(&book.path).is_none_or(|bytes| bytes != book.bytes) {
+                told(put(book));
+            }
         }
         derived
     }
@@ -123,9 +127,8 @@ impl Kernel {
     pub(crate) fn render(&self, view: &View, capability: &Capability) -> Result<Book, Unrendered> {
         let failed = |cause: String| Unrendered::Failed(format!("could not render {capability}: {cause}"));
         let Some(installed) = installed(view, capability) else { return Err(failed("it is not installed".to_owned())) };
-        let log = Log::open(&self.home.places()).map_err(|fault| failed(fault.to_string()))?;
         let wanted = Wanted { names: installed.consumes().to_vec(), last: installed.last() };
-        let ran = match &log {
+        let ran = match &view.log {
             None => self.run_projector(Some(capability), installed.receipt.script(), Setting::Usual, &mut || Ok(None)),
             Some(log) => {
                 let mut feed = log.feed(wanted).map_err(|fault| failed(fault.to_string()))?;
@@ -154,7 +157,7 @@ impl Kernel {
         setting: Setting,
     ) -> Result<Result<Vec<u8>, String>, Error> {
         let mut rest = Some(input.to_vec());
-        match self.run_projector(None, script, setting, &mut || Ok(rest.take().filter(|rest| !rest.is_empty()))) {
+        match self.run_projector(None, script, setting, &mut || Ok(rest.take().map(Piece::of))) {
             Ok(ran) => Ok(page_of(capability, ran)),
             Err(Error::Script(fault @ (ScriptError::Start(_) | ScriptError::Lost | ScriptError::Survivors))) => {
                 Ok(Err(fault.to_string()))

@@ -12,12 +12,12 @@ use serde_json::value::RawValue;
 
 use crate::capability::{Capability, CapabilityName, Kind};
 use crate::event::{Door, Draft};
+use crate::feed::Wanted;
 use crate::grant::help;
 use crate::hear::{Refused, spelled};
 use crate::kernel::{Error, Kernel, Unstamped, View};
 use crate::level::Level;
 use crate::lock::{Lock, LockFault};
-use crate::log::{Log, Wanted};
 use crate::payload::Payload;
 use crate::quotation::cut_end;
 use crate::receipt::sha256;
@@ -78,7 +78,7 @@ impl Kernel {
         }
         let mut outcome = Outcome { words: std::mem::take(&mut view.words), ..Outcome::default() };
         outcome.words.extend(self.place_script(&view, &capability).err());
-        let ran = self.feed(&capability, &installed, arguments)?;
+        let ran = self.feed(&view, &capability, &installed, arguments)?;
         outcome.stderr = ran.stderr.clone();
         let emitted = match ran.ending {
             Ending::Exited(0) => emitted(&ran.stdout),
@@ -104,9 +104,8 @@ impl Kernel {
         Ok(outcome)
     }
 
-    fn feed(&self, capability: &Capability, installed: &Installed, arguments: &[OsString]) -> Result<Ran, Error> {
-        let log = Log::open(&self.home.places())?;
-        let mut feed = log.as_ref().map(|log| log.feed(Wanted::default())).transpose()?;
+    fn feed(&self, view: &View, capability: &Capability, installed: &Installed, arguments: &[OsString]) -> Result<Ran, Error> {
+        let mut feed = view.log.as_ref().map(|log| log.feed(Wanted::default())).transpose()?;
         let mut next = || match &mut feed {
             Some(feed) => feed.next_piece().map_err(io::Error::other),
             None => Ok(None),

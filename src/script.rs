@@ -6,7 +6,7 @@
 //! returns, the scratch folder is gone, and so is every process of the run, or the error says that their end takes longer.
 
 use std::ffi::OsString;
-use std::io::{self, IoSlice, PipeReader, PipeWriter, Read, Write};
+use std::io::{self, IoSlice, PipeReader, PipeWriter, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketFlags, SocketType};
 
+use crate::feed::Piece;
 use crate::launch::DEPTH;
 use crate::level::Level;
 pub use crate::limit::{ERROR_BYTES_KEPT, Ending, FILE_BYTES_MAX, Limit, Limits, WALL_SECONDS};
@@ -35,6 +36,9 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// How much is read at a time, in bytes.
 const READ_BYTES: usize = 64 << 10;
+
+/// How large the pipe that the script reads is made, in bytes.
+const INPUT_PIPE_BYTES: usize = 1 << 20;
 
 /// How often a pipe whose writers are dead is read at most: it holds 1 MiB at most, unless root made it larger.
 const PIPE_READS_MAX: usize = (1 << 20) / READ_BYTES + 1;
@@ -162,7 +166,7 @@ impl ScriptError {
 ///
 /// # Errors
 /// When the script could not be run or its input could not be read. Nothing of it is left then either.
-pub fn run(run: &Run<'_>, feed: &mut dyn FnMut() -> io::Result<Option<Vec<u8>>>) -> Result<Ran, ScriptError> {
+pub fn run(run: &Run<'_>, feed: &mut dyn FnMut() -> io::Result<Option<Piece>>) -> Result<Ran, ScriptError> {
     let scratch = Scratch::make(run.scratch_parent.join(run.scratch_name), run.script, run.hold.links)?;
     let mut launched = Launched::start(run, &scratch)?;
     let ending = match launched.attend(run, feed) {
@@ -193,9 +197,8 @@ struct Launched {
     stdout: Option<PipeReader>,
     stderr: Option<PipeReader>,
     begun: Instant,
-    /// What was taken from the feed; the script has not taken what is behind `fed`.
-    chunk: Vec<u8>,
-    fed: usize,
+    /// What was taken from the feed, and what of it the script has not taken.
+    piece: Piece,
     output: Vec<u8>,
     errors: Vec<u8>,
     /// What the launcher has said so far.
@@ -214,6 +217,8 @@ impl Launched {
         let (script_in, stdin) = io::pipe().map_err(ScriptError::Pipes)?;
         let (stdout, script_out) = io::pipe().map_err(ScriptError::Pipes)?;
         let (stderr, script_err) = io::pipe().map_err(ScriptError::Pipes)?;
+        // Room for what is spliced at once; where the system gives no more, less goes at once.
+        let _ = rustix::pipe::fcntl_setpipe_size(&stdin, INPUT_PIPE_BYTES);
         for end in [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()] {
             rustix::fs::fcntl_setfl(end, OFlags::NONBLOCK).map_err(pipes)?;
         }
@@ -253,8 +258,7 @@ impl Launched {
             stdout: Some(stdout),
             stderr: Some(stderr),
             begun,
-            chunk: Vec::new(),
-            fed: 0,
+            piece: Piece::default(),
             output: Vec::new(),
             errors: Vec::new(),
             said: Vec::new(),
@@ -279,7 +283,7 @@ impl Launched {
     }
 
     /// Feeds and drains until the script has ended and its outputs have, or a limit, the caller or an error ends the run.
-    fn attend(&mut self, run: &Run<'_>, feed: &mut dyn FnMut() -> io::Result<Option<Vec<u8>>>) -> Result<Ending, ScriptError> {
+    fn attend(&mut self, run: &Run<'_>, feed: &mut dyn FnMut() -> io::Result<Option<Piece>>) -> Result<Ending, ScriptError> {
         let deadline = self.begun + run.limits.wall;
         let mut ended: Option<(Ending, Instant)> = None;
         loop {
@@ -328,7 +332,7 @@ impl Launched {
     }
 
     /// Waits for something to pass on, and passes it on.
-    fn pass(&mut self, wait: Duration, feed: &mut dyn FnMut() -> io::Result<Option<Vec<u8>>>) -> Result<(), ScriptError> {
+    fn pass(&mut self, wait: Duration, feed: &mut dyn FnMut() -> io::Result<Option<Piece>>) -> Result<(), ScriptError> {
         let [control, stdin, stdout, stderr] = self.ready(wait)?;
         if stdin {
             self.feed(feed)?;
@@ -366,19 +370,19 @@ impl Launched {
     }
 
     /// Gives the script what it has room for. A script that closed its stdin wants no more.
-    fn feed(&mut self, feed: &mut dyn FnMut() -> io::Result<Option<Vec<u8>>>) -> Result<(), ScriptError> {
+    fn feed(&mut self, feed: &mut dyn FnMut() -> io::Result<Option<Piece>>) -> Result<(), ScriptError> {
         let Some(stdin) = &mut self.stdin else { return Ok(()) };
-        while self.fed == self.chunk.len() {
+        while self.piece.is_empty() {
             match feed().map_err(ScriptError::Input)? {
-                Some(chunk) => (self.chunk, self.fed) = (chunk, 0),
+                Some(piece) => self.piece = piece,
                 None => {
                     self.stdin = None;
                     return Ok(());
                 }
             }
         }
-        match stdin.write(&self.chunk[self.fed..]) {
-            Ok(written) => self.fed += written,
+        match self.piece.pour(stdin) {
+            Ok(()) => {}
             Err(fault) if fault.kind() == io::ErrorKind::BrokenPipe => self.stdin = None,
             Err(fault) if is_for_later(&fault) => {}
             Err(fault) => return Err(ScriptError::Pipes(fault)),

@@ -20,7 +20,7 @@ const DIGEST_BYTES: usize = 32;
 /// For each line without its newline, with `a` the bytes in front of its payload, `p` the payload and `z` the bytes behind it:
 /// h = SHA-256(h ‖ u64 LE len(a) ‖ a ‖ SHA-256(p) ‖ u64 LE len(z) ‖ z), from 32 zero bytes on. Of a line without a payload `a` is
 /// the line, and `p` and `z` are empty.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chain {
     h: [u8; DIGEST_BYTES],
     offset: u64,

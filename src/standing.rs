@@ -15,6 +15,15 @@ pub const NOTICES_MAX: usize = 32;
 /// After so many rejections a capability is no longer offered as work.
 pub const STALLED_AT: u32 = 5;
 
+/// Where a record stands in the log's file, without its newline.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct At {
+    /// Where it starts, in bytes.
+    pub offset: u64,
+    /// How long it is, in bytes; 0 where nobody asked.
+    pub bytes: u32,
+}
+
 /// Where a text of the log came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
@@ -24,12 +33,14 @@ pub struct Origin {
     pub via: String,
     /// Who the caller said it was.
     pub by: Option<String>,
+    /// Where its record stands.
+    pub at: At,
 }
 
 impl Origin {
-    pub(crate) fn of(event: &Event<'_>) -> Origin {
+    pub(crate) fn of(event: &Event<'_>, at: At) -> Origin {
         let via = event.via.as_ref().map(|via| via.text().into_owned()).unwrap_or_default();
-        Origin { seq: event.seq, via, by: event.by.as_deref().map(str::to_owned) }
+        Origin { seq: event.seq, via, by: event.by.as_deref().map(str::to_owned), at }
     }
 }
 
@@ -51,6 +62,8 @@ pub struct Declared {
 pub struct Installed {
     /// The receipt's number.
     pub seq: u64,
+    /// Where the receipt stands.
+    pub at: At,
     /// The receipt.
     pub receipt: Verified,
     /// The declaration it was installed under; none for an older receipt without any.
@@ -125,10 +138,11 @@ pub struct Standing {
     pub(crate) installed: Option<Installed>,
     /// The newest receipt that could not be checked, for want of a key.
     pub(crate) unproven: Option<u64>,
-    rejections: Vec<Rejection>,
-    deaths: Vec<Death>,
-    failures: u32,
-    scripts: BTreeMap<String, u32>,
+    pub(crate) rejections: Vec<Rejection>,
+    pub(crate) deaths: Vec<Death>,
+    pub(crate) failures: u32,
+    /// How often each script of the rejections that are kept was rejected.
+    pub(crate) scripts: BTreeMap<String, u32>,
 }
 
 impl Standing {
@@ -211,6 +225,7 @@ impl Standing {
         *self.scripts.entry(rejection.sha256.clone()).or_default() += 1;
         self.rejections.push(rejection);
         keep_newest(&mut self.rejections);
+        self.scripts.retain(|sha256, _| self.rejections.iter().any(|kept| kept.sha256 == *sha256));
     }
 }
 

@@ -15,6 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{SigId, flag, low_level};
 
 use crate::capability::{Capability, Need};
+use crate::feed::Piece;
 use crate::grant::{self, Place};
 use crate::interpreter::{self, Shebang};
 use crate::kernel::{Error, Kernel, View};
@@ -23,7 +24,7 @@ use crate::roster::Roster;
 use crate::script::{Hold, Limits, Ran, Run, run};
 
 /// What a script reads, piece by piece.
-pub(crate) type Input<'i> = &'i mut dyn FnMut() -> io::Result<Option<Vec<u8>>>;
+pub(crate) type Input<'i> = &'i mut dyn FnMut() -> io::Result<Option<Piece>>;
 
 /// A run to be started.
 pub(crate) struct Order<'o> {

@@ -4,16 +4,20 @@
 //! unknown or malformed event changes nothing but the count. Never touches the world. The invariant: folding a log in two
 //! parts gives what folding it whole gives.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::capability::{Capability, CapabilityName, Declaration, Kind};
 use crate::event::{Door, Event};
+use crate::names::{NameId, Names};
 use crate::receipt::{Before, Form, Secret, sha256, verify};
 use crate::record::{Frame, string};
-use crate::standing::{Death, Declared, Installed, Notice, Origin, Rejection, Standing, keep_newest};
+use crate::standing::{At, Death, Declared, Installed, Notice, Origin, Rejection, Standing, keep_newest};
+use crate::tally::{Tally, Yields};
 use crate::vocabulary::{CHAT_MESSAGE, Word, speaks_through};
 
 /// How many turns of the conversation are kept: eight for a prompt, and the ask that it is made for.
@@ -52,22 +56,63 @@ pub struct Turn {
 /// What the log says is so.
 #[derive(Debug, Clone, Default)]
 pub struct State {
-    verifier: Option<Secret>,
-    before: Before,
-    events: u64,
-    signed: bool,
+    pub(crate) verifier: Option<Secret>,
+    pub(crate) before: Before,
+    pub(crate) events: u64,
+    pub(crate) signed: bool,
     /// Receipts behind the kernel's door that the key does not prove, and those it does.
-    doubted: u64,
-    proven: u64,
-    capabilities: BTreeMap<Capability, Standing>,
+    pub(crate) doubted: u64,
+    pub(crate) proven: u64,
+    pub(crate) capabilities: BTreeMap<Capability, Standing>,
     /// Declarations under names of the older rule, which count once an older receipt does.
-    inherited: BTreeMap<(Kind, String), Vec<Declared>>,
-    notices: Vec<Notice>,
-    turns: VecDeque<Turn>,
-    asks: BTreeSet<u64>,
-    waiting: Option<Turn>,
-    /// The newest event of each name.
-    newest: BTreeMap<String, u64>,
+    pub(crate) inherited: BTreeMap<(Kind, String), Vec<Declared>>,
+    pub(crate) notices: Vec<Notice>,
+    pub(crate) turns: VecDeque<Turn>,
+    pub(crate) asks: BTreeSet<u64>,
+    pub(crate) waiting: Option<Turn>,
+    /// Whoever reads the log by its names shares them.
+    pub(crate) names: Arc<Names>,
+    pub(crate) counts: Counts,
+}
+
+/// How many events there are of each day, door and speaker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// By the first ten characters of their moments.
+    pub days: Tally,
+    /// By the texts of their doors.
+    pub doors: Tally,
+    /// By who the caller said it was.
+    pub speakers: Tally,
+}
+
+impl Default for Counts {
+    fn default() -> Counts {
+        Counts { days: Tally::of(Yields::First), doors: Tally::default(), speakers: Tally::default() }
+    }
+}
+
+/// The longest claim that is counted under its own name, in bytes.
+const COUNTED_BYTES_MAX: usize = 128;
+
+impl Counts {
+    fn take(&mut self, event: &Event<'_>, row: u64) {
+        let door = match &event.via {
+            None => Cow::Borrowed(""),
+            Some(Door::Http(_)) => Cow::Borrowed("http"),
+            Some(door @ (Door::Cli | Door::Pipe | Door::Kernel | Door::Learn(_) | Door::Other(_))) => door.text(),
+        };
+        self.days.take(event.occurred_at.get(..DAY_BYTES).unwrap_or_default(), row);
+        self.doors.take(cut(&door), row);
+        self.speakers.take(cut(event.by.as_deref().unwrap_or_default()), row);
+    }
+}
+
+/// How much of a moment names its day, in bytes.
+const DAY_BYTES: usize = 10;
+
+fn cut(claim: &str) -> &str {
+    &claim[..claim.floor_char_boundary(COUNTED_BYTES_MAX)]
 }
 
 impl State {
@@ -101,13 +146,25 @@ impl State {
 
     /// The names of the events, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.newest.keys().map(String::as_str)
+        self.names.in_order()
     }
 
     /// The number of the newest event of a name; 0 if there is none.
     #[must_use]
     pub fn newest(&self, name: &str) -> u64 {
-        self.newest.get(name).copied().unwrap_or(0)
+        self.names.newest(name)
+    }
+
+    /// The event names of the log, with where their events stand.
+    #[must_use]
+    pub fn named(&self) -> &Arc<Names> {
+        &self.names
+    }
+
+    /// How many events there are of each day, door and speaker.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// How many events there are.
@@ -182,38 +239,43 @@ impl State {
         self.asks.last().copied()
     }
 
-    /// Takes the next event of the log into account.
+    /// Takes the next event of the log into account, wherever it stands.
     pub fn apply(&mut self, event: &Event<'_>) {
-        let batch = Frame::read(&event.id).map_or(&*event.id, |frame| frame.batch);
+        self.take(event, At::default());
+    }
+
+    /// Takes the next event of the log into account, which stands there. Gives the entry of its name, and the row of the event
+    /// before it there.
+    pub fn take(&mut self, event: &Event<'_>, at: At) -> (NameId, Option<u64>) {
+        let batch = batch_of(event);
         let via = event.via.as_ref();
-        match Word::of(&event.name) {
-            Some(word) if word.counts_through(via) => self.apply_word(word, event, batch),
-            None if event.name == CHAT_MESSAGE && speaks_through(via) => self.chat(event),
+        let word = Word::of(&event.name);
+        match word {
+            Some(word) if word.counts_through(via) => self.apply_word(word, event, batch, at),
+            None if event.name == CHAT_MESSAGE && speaks_through(via) => self.chat(event, at),
             Some(_) | None => {}
         }
-        let asks = matches!(Word::of(&event.name), Some(Word::SelfAsked | Word::SelfReflected));
+        let asks = matches!(word, Some(Word::SelfAsked | Word::SelfReflected));
         if via == Some(&Door::Pipe) && !asks {
             self.notices.retain(|notice| notice.batch == batch);
         }
-        match self.newest.get_mut(&*event.name) {
-            Some(newest) => *newest = event.seq,
-            None => drop(self.newest.insert(event.name.clone().into_owned(), event.seq)),
-        }
+        self.counts.take(event, self.events);
         self.before.highest = self.before.highest.max(event.seq);
         self.events += 1;
+        Arc::make_mut(&mut self.names).take(&event.name, self.events - 1, event.seq)
     }
 
-    fn apply_word(&mut self, word: Word, event: &Event<'_>, batch: &str) {
+    fn apply_word(&mut self, word: Word, event: &Event<'_>, batch: &str, at: At) {
         match word {
-            Word::CommandDeclared => self.declare(Kind::Command, event),
-            Word::ProjectorDeclared => self.declare(Kind::Projector, event),
+            Word::CommandDeclared => self.declare(Kind::Command, event, at),
+            Word::ProjectorDeclared => self.declare(Kind::Projector, event, at),
             Word::CapabilityRetired => self.retire(event),
-            Word::ScriptCompiled => self.install(event),
-            Word::ScriptRejected => self.reject(event, batch),
-            Word::EventRefused => self.refuse(event, batch),
-            Word::CapabilityDied => self.die(event),
-            Word::SelfAsked => self.ask(event),
-            Word::SelfReplied => self.reply(event),
+            Word::ScriptCompiled => self.install(event, at),
+            Word::ScriptRejected => self.reject(event, at),
+            Word::EventRefused => self.refuse(event, batch, at),
+            Word::CapabilityDied => self.die(event, at),
+            Word::SelfAsked => self.ask(event, at),
+            Word::SelfReplied => self.reply(event, at),
             Word::LogSealed => self.signed = true,
             Word::KernelInitialized
             | Word::LogRecovered
@@ -228,23 +290,13 @@ impl State {
         }
     }
 
-    fn declare(&mut self, kind: Kind, event: &Event<'_>) {
-        let payload = &event.payload;
-        let declared = |declaration| Declared {
-            origin: Origin::of(event),
-            payload: payload.get().to_owned(),
-            digest: sha256(payload.get().as_bytes()),
-            declaration,
-        };
-        if let Ok(declaration) = Declaration::read(kind, payload) {
-            self.stand(declaration.capability.clone(), declared(declaration));
-        } else if let Some(declaration) = Declaration::inherited(kind, payload) {
-            if self.capabilities.contains_key(&declaration.capability) {
-                self.stand(declaration.capability.clone(), declared(declaration));
-            } else {
-                let key = (kind, declaration.capability.name.as_str().to_owned());
-                self.inherited.entry(key).or_default().push(declared(declaration));
-            }
+    fn declare(&mut self, kind: Kind, event: &Event<'_>, at: At) {
+        let Some((declared, is_older)) = declared(kind, event, at) else { return };
+        let capability = declared.declaration.capability.clone();
+        if !is_older || self.capabilities.contains_key(&capability) {
+            self.stand(capability, declared);
+        } else {
+            self.inherited.entry((kind, capability.name.as_str().to_owned())).or_default().push(declared);
         }
     }
 
@@ -261,7 +313,7 @@ impl State {
         }
     }
 
-    fn install(&mut self, event: &Event<'_>) {
+    fn install(&mut self, event: &Event<'_>, at: At) {
         self.signed = true;
         let Some(verifier) = &self.verifier else {
             if let Some(capability) = event.parse::<Target>().and_then(|target| target.capability()) {
@@ -289,36 +341,38 @@ impl State {
         }
         let standing = self.capabilities.entry(capability).or_default();
         standing.declarations.extend(inherited);
-        standing.install(Installed { seq: event.seq, receipt, declaration });
+        standing.install(Installed { seq: event.seq, at, receipt, declaration });
     }
 
-    fn reject(&mut self, event: &Event<'_>, batch: &str) {
-        let Some(rejected) = event.parse::<Rejected>() else { return };
-        let Rejected { kind, name, reason, excerpt, sha256 } = rejected;
-        let target = Target { kind, name };
+    fn reject(&mut self, event: &Event<'_>, at: At) {
         let known = |capability: &Capability| {
             CapabilityName::new(capability.kind, capability.name.as_str()).is_ok() || self.capabilities.contains_key(capability)
         };
-        let Some(capability) = target.capability().filter(known) else {
-            let subject = [&*target.kind, &*target.name].join("/").trim_matches('/').to_owned();
-            return self.notice(Notice { origin: Origin::of(event), subject, reason, excerpt, batch: batch.to_owned() });
-        };
-        self.capabilities.entry(capability).or_default().reject(Rejection { origin: Origin::of(event), reason, excerpt, sha256 });
-    }
-
-    fn die(&mut self, event: &Event<'_>) {
-        let Some(Died { exit, stderr, sha256 }) = event.parse() else { return };
-        let capability = event.parse::<Target>().and_then(|target| target.capability());
-        if let Some(standing) = capability.and_then(|capability| self.capabilities.get_mut(&capability)) {
-            let exit = string(&exit).map_or_else(|| exit.get().to_owned(), Into::into);
-            standing.die(Death { origin: Origin::of(event), exit, stderr, sha256 });
+        match target(event).filter(known) {
+            Some(capability) => {
+                if let Some(rejection) = rejection(event, at) {
+                    self.capabilities.entry(capability).or_default().reject(rejection);
+                }
+            }
+            None => {
+                if let Some(notice) = notice(event, at) {
+                    self.notice(notice);
+                }
+            }
         }
     }
 
-    fn refuse(&mut self, event: &Event<'_>, batch: &str) {
-        if let Some(Refused { name, reason, excerpt }) = event.parse() {
+    fn die(&mut self, event: &Event<'_>, at: At) {
+        let standing = target(event).and_then(|capability| self.capabilities.get_mut(&capability));
+        if let Some((standing, death)) = standing.zip(death(event, at)) {
+            standing.die(death);
+        }
+    }
+
+    fn refuse(&mut self, event: &Event<'_>, batch: &str, at: At) {
+        if let Some(notice) = notice(event, at) {
             self.notices.retain(|notice| notice.batch == batch);
-            self.notice(Notice { origin: Origin::of(event), subject: name, reason, excerpt, batch: batch.to_owned() });
+            self.notice(notice);
         }
     }
 
@@ -327,44 +381,103 @@ impl State {
         keep_newest(&mut self.notices);
     }
 
-    fn ask(&mut self, event: &Event<'_>) {
-        let Some(Said { text, .. }) = event.parse() else { return };
-        self.turn(event, Role::Asked, &text);
+    fn ask(&mut self, event: &Event<'_>, at: At) {
+        let Some(turn) = turn(event, at) else { return };
+        self.turn(turn);
         self.asks.insert(event.seq);
         if self.asks.len() > OPEN_ASKS_MAX {
             self.asks.pop_first();
         }
     }
 
-    fn reply(&mut self, event: &Event<'_>) {
-        let Some(Said { text, ask }) = event.parse() else { return };
-        self.turn(event, Role::Replied, &text);
-        if let Some(ask) = ask {
+    fn reply(&mut self, event: &Event<'_>, at: At) {
+        let Some(turn) = turn(event, at) else { return };
+        self.turn(turn);
+        if let Some(ask) = event.parse::<Said>().and_then(|said| said.ask) {
             self.asks.remove(&ask);
         }
     }
 
-    fn chat(&mut self, event: &Event<'_>) {
-        let Some(Message { role, content }) = event.parse() else { return };
-        match role.as_str() {
-            "user" => {
-                self.turn(event, Role::User, &content);
-                self.waiting = Some(Turn { origin: Origin::of(event), role: Role::User, text: content });
-            }
-            "assistant" => {
-                self.turn(event, Role::Assistant, &content);
-                self.waiting = None;
-            }
-            _ => {}
-        }
+    fn chat(&mut self, event: &Event<'_>, at: At) {
+        let Some(turn) = turn(event, at) else { return };
+        self.waiting = waiting(event, at);
+        self.turn(turn);
     }
 
-    fn turn(&mut self, event: &Event<'_>, role: Role, text: &str) {
-        self.turns.push_back(Turn { origin: Origin::of(event), role, text: on_one_line(text) });
+    fn turn(&mut self, turn: Turn) {
+        self.turns.push_back(turn);
         if self.turns.len() > TURNS_MAX {
             self.turns.pop_front();
         }
     }
+}
+
+/// The batch that an event is of: what its id shares with the others.
+fn batch_of<'e>(event: &'e Event<'_>) -> &'e str {
+    Frame::read(&event.id).map_or(&*event.id, |frame| frame.batch)
+}
+
+/// What a declaration declares, and whether only by the older rule for names.
+pub(crate) fn declared(kind: Kind, event: &Event<'_>, at: At) -> Option<(Declared, bool)> {
+    let payload = &event.payload;
+    let (declaration, is_older) = match Declaration::read(kind, payload) {
+        Ok(declaration) => (declaration, false),
+        Err(_) => (Declaration::inherited(kind, payload)?, true),
+    };
+    let (payload, digest) = (payload.get().to_owned(), sha256(payload.get().as_bytes()));
+    Some((Declared { origin: Origin::of(event, at), payload, digest, declaration }, is_older))
+}
+
+/// The capability that an event speaks of.
+fn target(event: &Event<'_>) -> Option<Capability> {
+    event.parse::<Target>().and_then(|target| target.capability())
+}
+
+/// A rejection of a script.
+pub(crate) fn rejection(event: &Event<'_>, at: At) -> Option<Rejection> {
+    let Rejected { reason, excerpt, sha256, .. } = event.parse()?;
+    Some(Rejection { origin: Origin::of(event, at), reason, excerpt, sha256 })
+}
+
+/// A refusal, or a rejection that names no capability.
+pub(crate) fn notice(event: &Event<'_>, at: At) -> Option<Notice> {
+    let (subject, reason, excerpt) = if Word::of(&event.name) == Some(Word::EventRefused) {
+        let Refused { name, reason, excerpt } = event.parse()?;
+        (name, reason, excerpt)
+    } else {
+        let Rejected { kind, name, reason, excerpt, .. } = event.parse()?;
+        ([&*kind, &*name].join("/").trim_matches('/').to_owned(), reason, excerpt)
+    };
+    Some(Notice { origin: Origin::of(event, at), subject, reason, excerpt, batch: batch_of(event).to_owned() })
+}
+
+/// A run that failed.
+pub(crate) fn death(event: &Event<'_>, at: At) -> Option<Death> {
+    let Died { exit, stderr, sha256 } = event.parse()?;
+    let exit = string(&exit).map_or_else(|| exit.get().to_owned(), Into::into);
+    Some(Death { origin: Origin::of(event, at), exit, stderr, sha256 })
+}
+
+/// What was said.
+pub(crate) fn turn(event: &Event<'_>, at: At) -> Option<Turn> {
+    let (role, text) = match Word::of(&event.name) {
+        Some(word) => {
+            let Said { text, .. } = event.parse()?;
+            (if word == Word::SelfAsked { Role::Asked } else { Role::Replied }, text)
+        }
+        None => {
+            let message: Message = event.parse()?;
+            (message.role()?, message.content)
+        }
+    };
+    Some(Turn { origin: Origin::of(event, at), role, text: on_one_line(&text) })
+}
+
+/// A chat message that waits, whole; `None` for one that is an answer.
+pub(crate) fn waiting(event: &Event<'_>, at: At) -> Option<Turn> {
+    let message: Message = event.parse()?;
+    let role = message.role().filter(|role| *role == Role::User)?;
+    Some(Turn { origin: Origin::of(event, at), role, text: message.content })
 }
 
 /// The start of a text, its line breaks as one space each.
@@ -447,13 +560,22 @@ struct Message {
     content: String,
 }
 
+impl Message {
+    fn role(&self) -> Option<Role> {
+        match self.role.as_str() {
+            "user" => Some(Role::User),
+            "assistant" => Some(Role::Assistant),
+            _ => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::payload::Payload;
     use crate::receipt::{Receipt, sign};
     use crate::record::{Line, write};
-    use std::borrow::Cow;
 
     fn secret() -> Secret {
         Secret::new([7; 32])

@@ -198,6 +198,7 @@ impl Kernel {
             Key::Missing => notes.push("there is no key yet, and nothing that was signed with one".to_owned()),
         }
         view.position.highest = audit.highest;
+        view.log = Some(log);
         view.state = std::mem::replace(&mut audit.state, State::new(None));
         Ok(Read { audit, view, lines: chain.lines(), bytes: tail.whole, notes, is_all_there: was.is_none() })
     }
@@ -285,7 +286,7 @@ impl Kernel {
         for book in own_pages(view) {
             let Some(held) = held.get(&book.path).filter(|held| held.written.position <= now) else { continue };
             let is_same = shelf.read(&book.path).is_some_and(|found| found == book.bytes);
-            if held.written.position == now || is_same {
+            if held.written.position == now || is_same || !held.is_intact {
                 compare(&book.path, Ok(book.bytes));
             } else {
                 stale.push(book.path);

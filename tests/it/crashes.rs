@@ -136,6 +136,7 @@ impl Scene {
             },
             disk: Disk { write, sync },
             reach: |_, _, _| Reach { level: Level::Full, why: String::new(), holds_signals: true },
+            tell: |_| {},
             offered: |_| Vec::new(),
         };
         let caller = Caller {

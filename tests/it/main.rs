@@ -9,6 +9,7 @@ mod faces;
 mod git_history;
 mod heads;
 mod home;
+mod index;
 mod keys;
 mod lesson_chat;
 mod lesson_files;

@@ -58,7 +58,8 @@ impl Fixed {
         };
         let reach = |_: &Path, _, _: Option<&Path>| Reach { level: Level::Full, why: String::new(), holds_signals: true };
         let offered = |_: &std::ffi::OsStr| ["sh", "python3"].map(str::to_owned).to_vec();
-        let world = World { now: || "2026-11-30T10:34:18.5Z".parse().unwrap(), random, disk: Disk::real(), reach, offered };
+        let world =
+            World { now: || "2026-11-30T10:34:18.5Z".parse().unwrap(), random, disk: Disk::real(), reach, tell: |_| {}, offered };
         let caller = Caller {
             speaker: Speaker::claimed(Some(speaker.to_owned())),
             mind: None,

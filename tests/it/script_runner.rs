@@ -16,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use self_kernel::feed::Piece;
 use self_kernel::hear::mended;
 use self_kernel::interpreter::{resolve, shebang};
 use self_kernel::level::Level;
@@ -112,7 +113,7 @@ impl Script {
                 strays: self.strays,
                 stop: &self.stop,
             },
-            feed,
+            &mut || feed().map(|bytes| bytes.map(Piece::of)),
         );
         assert_eq!(left(&self.name), [0; 0], "processes are left");
         assert_eq!(fs::read_dir(self.parent.path()).unwrap().count(), 0, "the scratch folder is left");

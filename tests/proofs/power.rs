@@ -66,6 +66,7 @@ fn unsynced(home: PathBuf) -> Kernel {
         random,
         disk: Sink { sync: |_| Ok(()), ..Sink::real() },
         reach: |_, _, _| Reach { level: Level::Full, why: String::new(), holds_signals: true },
+        tell: |_| {},
         offered: |_| Vec::new(),
     };
     let caller = Caller {

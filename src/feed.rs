@@ -1,0 +1,200 @@
+//! Feeds: the records of a log that a script gets on its stdin.
+//!
+//! The lines as they stand, each ended by one newline, in file order; blank and damaged lines, a byte order mark and CRs are left
+//! out. A whole log with none of these goes as it stands in the file; of a log whose rows are known, what was chosen is gathered
+//! from where it stands, and nothing else is read. The invariant: every record that is wanted is fed, or the feed fails.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Cursor, PipeWriter, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustix::pipe::{SpliceFlags, splice};
+
+use crate::lines::{Lines, READ_BYTES};
+use crate::log::{Log, LogError, Windows, io_error};
+use crate::names::REST;
+use crate::record::{Line, has_name};
+use crate::rows::{Chosen, Rows};
+
+/// A piece of what a script is fed, from where it was poured to.
+#[derive(Debug, Clone)]
+pub enum Piece {
+    /// Bytes.
+    Bytes(Cursor<Vec<u8>>),
+    /// A stretch of a file as it stands; it must not be cut meanwhile.
+    Stretch(Arc<File>, Range<u64>),
+}
+
+impl Default for Piece {
+    fn default() -> Piece {
+        Piece::of(Vec::new())
+    }
+}
+
+impl Piece {
+    /// A piece of these bytes.
+    #[must_use]
+    pub fn of(bytes: Vec<u8>) -> Piece {
+        Piece::Bytes(Cursor::new(bytes))
+    }
+
+    /// Whether all of it was poured.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Piece::Bytes(bytes) => bytes.position() >= bytes.get_ref().len() as u64,
+            Piece::Stretch(_, stretch) => stretch.is_empty(),
+        }
+    }
+
+    /// Pours what a pipe has room for. A stretch goes by reference, where the file system can do that.
+    pub fn pour(&mut self, pipe: &mut PipeWriter) -> io::Result<()> {
+        let (file, stretch) = match self {
+            Piece::Bytes(bytes) => {
+                let at = usize::try_from(bytes.position()).unwrap_or(usize::MAX);
+                let poured = pipe.write(bytes.get_ref().get(at..).unwrap_or_default())?;
+                bytes.set_position((at + poured) as u64);
+                return Ok(());
+            }
+            Piece::Stretch(file, stretch) => (file, stretch),
+        };
+        let most = usize::try_from(stretch.end - stretch.start).unwrap_or(usize::MAX).min(SPLICE_BYTES_MAX);
+        let flags = SpliceFlags::NONBLOCK;
+        match splice(&*file, Some(&mut stretch.start), &*pipe, None, most, flags) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => Ok(()),
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                let mut bytes = vec![0; most.min(READ_BYTES)];
+                file.read_exact_at(&mut bytes, stretch.start)?;
+                stretch.start += pipe.write(&bytes)? as u64;
+                Ok(())
+            }
+            Err(fault) => Err(fault.into()),
+        }
+    }
+}
+
+/// How much is spliced at once, in bytes.
+const SPLICE_BYTES_MAX: usize = 1 << 20;
+
+/// Which records a script is fed.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// Of these names; empty means all.
+    pub names: Vec<String>,
+    /// Only the newest so many of each name.
+    pub last: Option<u64>,
+}
+
+impl Wanted {
+    fn takes(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|wanted| wanted == name)
+    }
+}
+
+/// The lines of records, as they stand and each with one newline, in pieces for a script's stdin.
+pub struct Feed<'l> {
+    log: &'l Log,
+    wanted: Wanted,
+    source: Source<'l>,
+}
+
+/// Where the lines come from.
+enum Source<'l> {
+    /// The file as it stands.
+    Whole(Vec<Piece>),
+    /// What was chosen of its rows.
+    Rows(&'l Rows, Windows<'l>, Chosen),
+    /// All lines, read one by one; of each name, how many are still to be left out.
+    Lines(Lines<'l>, BTreeMap<String, u64>),
+}
+
+impl Log {
+    /// Feeds the records that are wanted, in file order.
+    pub fn feed(&self, wanted: Wanted) -> Result<Feed<'_>, LogError> {
+        let source = match &self.rows {
+            Some(_) if wanted.names.is_empty() && wanted.last.is_none() && self.is_plain => Source::Whole(self.as_it_stands()),
+            Some(rows) if wanted.last.is_none() || rows.names.entry(REST).count == 0 => {
+                let ids = rows.ids(|name| wanted.takes(name));
+                let chosen = rows.choose(&ids, wanted.last).map_err(io_error("read", &self.path))?;
+                Source::Rows(rows, Windows::of(self, rows), chosen)
+            }
+            Some(_) | None => Source::Lines(Lines::from(&self.file, 0, self.tail.whole), self.older(&wanted)?),
+        };
+        Ok(Feed { log: self, wanted, source })
+    }
+
+    /// The whole file, and the newline that it may lack; the last piece first.
+    fn as_it_stands(&self) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        if self.tail.lacks_newline {
+            pieces.push(Piece::of(b"\n".to_vec()));
+        }
+        if self.tail.whole > 0 {
+            pieces.push(Piece::Stretch(self.file.clone(), 0..self.tail.whole));
+        }
+        pieces
+    }
+
+    /// How many records of each name are older than the newest ones that are wanted.
+    fn older(&self, wanted: &Wanted) -> Result<BTreeMap<String, u64>, LogError> {
+        let mut skip = BTreeMap::new();
+        if let Some(last) = wanted.last {
+            self.all(|event| {
+                if wanted.takes(&event.name) {
+                    *skip.entry(event.name.into_owned()).or_insert(0) += 1;
+                }
+            })?;
+            skip.values_mut().for_each(|count: &mut u64| *count = count.saturating_sub(last));
+        }
+        Ok(skip)
+    }
+}
+
+impl Feed<'_> {
+    /// The next piece, of about 256 KiB if it is bytes; `None` at the end.
+    pub fn next_piece(&mut self) -> Result<Option<Piece>, LogError> {
+        let failed = |fault| io_error("read", &self.log.path)(fault);
+        let mut piece = Vec::new();
+        match &mut self.source {
+            Source::Whole(pieces) => return Ok(pieces.pop()),
+            Source::Rows(rows, windows, chosen) => {
+                while piece.is_empty() && windows.fill(chosen).map_err(failed)? {
+                    for row in windows.rows() {
+                        let line = windows.line(*row).map_err(failed)?;
+                        let is_it = match row.name {
+                            REST => has_name(line, |name| self.wanted.takes(name)),
+                            id => has_name(line, |name| name == rows.names.entry(id).name),
+                        };
+                        if !is_it && row.name != REST {
+                            return Err(failed(rows.wrong()));
+                        }
+                        if is_it {
+                            piece.extend_from_slice(line);
+                            piece.push(b'\n');
+                        }
+                    }
+                }
+            }
+            Source::Lines(lines, skip) => {
+                while piece.len() < READ_BYTES && lines.step().map_err(failed)? {
+                    let Line::Record(record) = lines.line() else { continue };
+                    if !self.wanted.takes(record.name()) {
+                        continue;
+                    }
+                    if let Some(left) = skip.get_mut(record.name()).filter(|left| **left > 0) {
+                        *left -= 1;
+                        continue;
+                    }
+                    piece.extend_from_slice(lines.text());
+                    piece.push(b'\n');
+                }
+            }
+        }
+        Ok((!piece.is_empty()).then(|| Piece::of(piece)))
+    }
+}

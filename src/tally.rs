@@ -1,0 +1,108 @@
+//! Tallies: how many events there are of each day, door and speaker, and where the newest of each stands.
+//!
+//! A tally holds so many keys and no more; what does not fit is counted as one. The invariant: all counts together are the events
+//! taken in, and taking in a log in two parts gives what taking it in whole gives.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// How many keys a tally holds.
+pub const KEYS_MAX: usize = 256;
+
+/// How many events, and the newest of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// How many.
+    pub count: u64,
+    /// The row of the newest, counted from 0.
+    pub newest: u64,
+}
+
+impl Counted {
+    fn add(&mut self, other: Counted) {
+        self.count += other.count;
+        self.newest = self.newest.max(other.newest);
+    }
+}
+
+/// Which key gives way when there are too many.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Yields {
+    /// The one with the fewest events, of these the one whose newest is oldest.
+    #[default]
+    Rarest,
+    /// The first in order: of days, the oldest.
+    First,
+}
+
+/// Events counted by a key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    keys: BTreeMap<String, Counted>,
+    rest: Counted,
+    yields: Yields,
+}
+
+impl Tally {
+    /// A tally of nothing.
+    #[must_use]
+    pub fn of(yields: Yields) -> Tally {
+        Tally { yields, ..Tally::default() }
+    }
+
+    /// The keys, in order, and what was counted of each.
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = (&str, Counted)> {
+        self.keys.iter().map(|(key, counted)| (key.as_str(), *counted))
+    }
+
+    /// What was counted of all keys that are not held.
+    #[must_use]
+    pub fn rest(&self) -> Counted {
+        self.rest
+    }
+
+    /// Counts the event of a row.
+    pub fn take(&mut self, key: &str, row: u64) {
+        let one = Counted { count: 1, newest: row };
+        if let Some(counted) = self.keys.get_mut(key) {
+            return counted.add(one);
+        }
+        self.keys.insert(key.to_owned(), one);
+        if self.keys.len() > KEYS_MAX {
+            let gone = match self.yields {
+                Yields::First => self.keys.keys().next(),
+                Yields::Rarest => self.keys.iter().min_by_key(|(_, counted)| (counted.count, counted.newest)).map(|(key, _)| key),
+            };
+            if let Some(counted) = gone.cloned().and_then(|key| self.keys.remove(&key)) {
+                self.rest.add(counted);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(yields: Yields, keys: impl Iterator<Item = String>, kept: &str, gone: &str, rest: Counted) {
+        let mut tally = Tally::of(yields);
+        let mut all = 0;
+        for (key, row) in keys.zip(0..) {
+            tally.take(&key, row);
+            all += 1;
+        }
+        assert_eq!(tally.keys().map(|(_, counted)| counted.count).sum::<u64>() + tally.rest().count, all);
+        assert!(tally.keys().any(|(key, _)| key == kept) && !tally.keys().any(|(key, _)| key == gone));
+        assert_eq!((tally.rest(), tally.keys().count()), (rest, KEYS_MAX));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted_as_one() {
+        let many = || (0..=KEYS_MAX).map(|n| format!("{n:04}"));
+        check(Yields::First, many(), "0001", "0000", Counted { count: 1, newest: 0 });
+        let twice = ["0000".to_owned()].into_iter().chain(many());
+        check(Yields::Rarest, twice, "0000", "0001", Counted { count: 1, newest: 2 });
+    }
+}
