@@ -118,7 +118,7 @@ pub fn pages_of(state: &State, named: impl Fn(&str) -> bool, any: bool) -> Vec<&
 }
 
 /// The number of the newest event that a projector is fed.
-fn newest_consumed(state: &State, installed: &Installed) -> u64 {
+pub(crate) fn newest_consumed(state: &State, installed: &Installed) -> u64 {
     match installed.consumes() {
         [] => state.seq(),
         names => names.iter().map(|name| state.newest(name)).max().unwrap_or(0),

@@ -36,6 +36,7 @@ use crate::script::ScriptError;
 use crate::seal::{Chain, Seal};
 use crate::shelf::ShelfError;
 use crate::state::State;
+use crate::stop::Stop;
 use crate::turn::TurnError;
 use crate::vocabulary::Word;
 
@@ -75,6 +76,8 @@ pub struct Kernel {
     missing: OnceLock<String>,
     /// The lowest level at which a script ran.
     pub(crate) ran_at: Mutex<Option<Level>>,
+    /// What ends its scripts, where it is more than one verb's.
+    pub(crate) stop: Option<Stop>,
 }
 
 /// Who calls, and from where.
@@ -452,6 +455,12 @@ pub(crate) enum Close {
     Seal,
 }
 
+impl Close {
+    fn seals(self) -> bool {
+        matches!(self, Close::Sealed | Close::Seal)
+    }
+}
+
 /// What a seal at the end of a batch needs: the key, and the digest over the log in front of the batch.
 pub(crate) struct Sealer {
     secret: Secret,
@@ -480,7 +489,7 @@ impl Kernel {
     /// A kernel over this home, for this caller.
     #[must_use]
     pub fn new(home: Home, caller: Caller, world: World) -> Kernel {
-        Kernel { home, caller, world, missing: OnceLock::new(), ran_at: Mutex::default() }
+        Kernel { home, caller, world, missing: OnceLock::new(), ran_at: Mutex::default(), stop: None }
     }
 
     /// What the caller should be told about the end of the log, whatever becomes of the verb; a line each.
@@ -670,7 +679,7 @@ impl Kernel {
 
 /// What a seal behind the log under the lock needs; none without the key.
 fn sealer(view: &mut View, close: Close, log: &Log) -> Result<Option<Sealer>, LogError> {
-    let Some(secret) = view.secret.clone().filter(|_| close != Close::Open) else { return Ok(None) };
+    let Some(secret) = view.secret.clone().filter(|_| close.seals()) else { return Ok(None) };
     Ok(Some(Sealer { secret, chain: view.index.chain(log, &view.position)? }))
 }
 

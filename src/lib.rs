@@ -81,6 +81,7 @@ pub mod snapshot;
 pub mod standing;
 pub mod starting;
 pub mod state;
+pub mod stop;
 pub mod stretch;
 mod sum;
 mod syscalls;

@@ -202,7 +202,12 @@ impl Kernel {
     }
 
     /// The page as of now. If its script was changed on disk, or it fails, the page that stands.
-    fn live_page(&self, view: &View, capability: &Capability, words: &mut Vec<String>) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) fn live_page(
+        &self,
+        view: &View,
+        capability: &Capability,
+        words: &mut Vec<String>,
+    ) -> Result<Option<Vec<u8>>, Error> {
         let shelf = self.shelf();
         let path = page_path(capability.name.as_str());
         if let Some(altered) = self.altered(view, capability) {

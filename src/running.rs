@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::capability::{Capability, CapabilityName, Kind};
+use crate::capability::{Capability, CapabilityName, Kind, Need};
 use crate::event::{Door, Draft};
 use crate::feed::Wanted;
 use crate::grant::help;
@@ -45,6 +45,8 @@ pub struct Outcome {
     pub words: Vec<String>,
     /// The exit status.
     pub status: u8,
+    /// Whether anything was recorded, be it only that the run failed.
+    pub recorded: bool,
 }
 
 /// The payload of `capability.died`.
@@ -61,6 +63,11 @@ struct Died<'a> {
 impl Kernel {
     /// Runs a command with these arguments, and appends what it emits.
     pub fn run(&self, name: &str, arguments: &[OsString]) -> Result<Outcome, Error> {
+        self.run_through(&Door::Cli, name, arguments)
+    }
+
+    /// The same through this door. No argument that comes over http is a file of this machine.
+    pub(crate) fn run_through(&self, door: &Door<'static>, name: &str, arguments: &[OsString]) -> Result<Outcome, Error> {
         let view = self.look()?;
         let name = CapabilityName::inherited(name).ok_or_else(|| Error::NoCommand(name.to_owned()))?;
         let capability = Capability { kind: Kind::Command, name };
@@ -78,7 +85,7 @@ impl Kernel {
         }
         let mut outcome = Outcome { words: std::mem::take(&mut view.words), ..Outcome::default() };
         outcome.words.extend(self.place_script(&view, &capability).err());
-        let ran = self.feed(&view, &capability, &installed, arguments)?;
+        let ran = self.feed(&view, door, &capability, &installed, arguments)?;
         outcome.stderr = ran.stderr.clone();
         let emitted = match ran.ending {
             Ending::Exited(0) => emitted(&ran.stdout),
@@ -87,7 +94,7 @@ impl Kernel {
         match emitted {
             Ok(emitted) => {
                 let enter = |emitted| match emitted {
-                    Ok(draft) => self.taken(draft, Door::Cli),
+                    Ok(draft) => self.taken(draft, door.clone()),
                     Err(refused) => Unstamped::refused(&refused),
                 };
                 self.land(&mut view, &mut outcome, emitted.into_iter().map(enter).collect())?;
@@ -104,14 +111,23 @@ impl Kernel {
         Ok(outcome)
     }
 
-    fn feed(&self, view: &View, capability: &Capability, installed: &Installed, arguments: &[OsString]) -> Result<Ran, Error> {
+    fn feed(
+        &self,
+        view: &View,
+        door: &Door<'_>,
+        capability: &Capability,
+        installed: &Installed,
+        arguments: &[OsString],
+    ) -> Result<Ran, Error> {
         let mut feed = view.log.as_ref().map(|log| log.feed(Wanted::default())).transpose()?;
         let mut next = || match &mut feed {
             Some(feed) => feed.next_piece().map_err(io::Error::other),
             None => Ok(None),
         };
         let script = installed.receipt.script();
-        let needs = Some(installed.needs());
+        let may = |need: &&Need| **need != Need::ReadArgs || !matches!(door, Door::Http(_));
+        let needs: Vec<Need> = installed.needs().iter().filter(may).cloned().collect();
+        let needs = Some(&*needs);
         self.start(&Order { script, of: Some(capability), arguments, settings: USUAL, needs, strays: 0 }, &mut next)
     }
 
@@ -119,6 +135,7 @@ impl Kernel {
         if batch.is_empty() {
             return Ok(());
         }
+        outcome.recorded = true;
         for event in self.commit(view, batch)? {
             match event.parse::<Refused>().filter(|_| event.name == Word::EventRefused.name()) {
                 Some(refused) => outcome.words.push(format!("refused {}: {}", refused.name, refused.reason)),
@@ -163,6 +180,7 @@ impl Kernel {
             stderr: cut_end(said, STDERR_BYTES_MAX),
             sha256: &digest,
         });
+        outcome.recorded = true;
         self.commit(view, vec![Unstamped::word(Word::CapabilityDied, Door::Kernel, payload)]).map(drop)
     }
 

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{SigId, flag, low_level};
 
 use crate::capability::{Capability, Need};
@@ -22,6 +21,7 @@ use crate::kernel::{Error, Kernel, View};
 use crate::level::{Level, Sandbox};
 use crate::roster::Roster;
 use crate::script::{Hold, Limits, Ran, Run, run};
+use crate::stop::{ENDING, Stop};
 
 /// What a script reads, piece by piece.
 pub(crate) type Input<'i> = &'i mut dyn FnMut() -> io::Result<Option<Piece>>;
@@ -57,7 +57,10 @@ impl Kernel {
         let name = format!("self-{}", hex::encode(self.random::<16>()?));
         let scratch = self.caller.scratch.canonicalize().unwrap_or_else(|_| self.caller.scratch.clone());
         let environment = self.environment(order, &scratch.join(&name));
-        let signals = Signals::catch().map_err(Error::Signals)?;
+        let signals = match &self.stop {
+            Some(stop) => Signals::lasting(stop),
+            None => Signals::catch().map_err(Error::Signals)?,
+        };
         let ran = run(
             &Run {
                 launcher: &self.caller.executable,
@@ -147,9 +150,6 @@ impl Kernel {
     }
 }
 
-/// The signals that end a run.
-const ENDING: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
-
 /// Whether no script runs: an ending signal then does what it does by default. Set up once, for a handler cannot be taken back.
 static IDLE: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
@@ -161,6 +161,11 @@ struct Signals {
 }
 
 impl Signals {
+    /// Those that a program which stays notes itself.
+    fn lasting(stop: &Stop) -> Signals {
+        Signals { any: Arc::clone(stop.any()), which: Arc::clone(stop.which()), caught: Vec::new() }
+    }
+
     fn catch() -> io::Result<Signals> {
         let (any, which) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let idle = IDLE.get_or_init(|| Arc::new(AtomicBool::new(true)));
@@ -185,6 +190,9 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
+        if self.caught.is_empty() {
+            return;
+        }
         for id in self.caught.drain(..) {
             low_level::unregister(id);
         }

@@ -80,6 +80,7 @@ const HOUSE: &[(&str, &[Touch])] = &[
     ("grant", &[Touch::Disk]),
     ("roster", &[Touch::Disk, Touch::Processes]),
     ("shelf", &[Touch::Disk, Touch::Processes]),
+    ("stop", &[Touch::Signals]),
     ("kernel", &[]),
     ("asking", &[]),
     ("starting", &[Touch::Signals]),
@@ -122,7 +123,7 @@ const PATHS: [(Touch, &[&str]); 8] = [
     (Touch::Clock, &["SystemTime", "Instant", "Timestamp::now", "Zoned::now", "thread::sleep"]),
     (Touch::Randomness, &["getrandom"]),
     (Touch::Stdio, &["io::stdin", "io::stdout", "io::stderr", "rustix::stdio", "IsTerminal"]),
-    (Touch::Network, &["std::net", "TcpListener", "UnixStream"]),
+    (Touch::Network, &["TcpListener", "TcpStream", "UdpSocket", "UnixListener", "UnixStream", "ToSocketAddrs"]),
     (Touch::Signals, &["signal_hook"]),
 ];
 
