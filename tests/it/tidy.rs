@@ -36,6 +36,8 @@ const HOUSE: &[(&str, &[Touch])] = &[
     ("sum", &[]),
     ("quotation", &[]),
     ("markup", &[]),
+    ("depth", &[]),
+    ("wash", &[]),
     ("bind", &[]),
     ("gate", &[]),
     ("form", &[]),
