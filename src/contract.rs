@@ -29,7 +29,8 @@ A script is one file in any language, its first line a shebang, using only that 
 If it exits other than 0, or prints anything else, none of its events is kept; exit 2 means wrong usage.
 - A projector gets the events it consumes as JSON lines on stdin and prints bare semantic HTML, every printed text escaped, without \
 style, script or anything from outside: text elements, tables, lists, details, class names, inline SVG shapes, forms whose action is \
-`/run/<command>`. Comments, `data-*`, `target`, `xmlns` and a head are refused. The same events give the same bytes: it reads no clock, \
+`/run/<command>`, the values of whose fields become arguments in order. Class words that have a look: `card`, `row`, `tag`, `num`, \
+`msg`, `who`, `muted`, `good`, `warn`, `danger`. Comments, `data-*`, `target`, `xmlns` and a head are refused. The same events give the same bytes: it reads no clock, \
 time zone, locale, environment, path, process id or random order. It is run twice to see that.
 - `params` names a command's arguments in order, each with a type word; one that may be left out says `optional`: \
 `{\"note\":\"string, optional\"}`.

@@ -7,6 +7,7 @@
 use maud::{Markup, html};
 
 use crate::capability::{Capability, Kind, argument};
+use crate::form::encoded;
 use crate::quotation::{origin, shown};
 use crate::standing::{Declared, Installed, Rejection, STALLED_AT, Standing};
 use crate::state::State;
@@ -24,20 +25,27 @@ pub fn kernel(state: &State) -> String {
                 "A home of " code { "self" } ": one append-only log, and what is rebuilt from it. What is not in the log did not "
                 "happen. " code { "self protocol" } " tells how to add to it."
             }
-            (commands(state))
-            (projections(state))
-            (pending(state))
-            (rejected(state))
-            (notices(state))
-            (unproven(state))
+            (instance(state))
         }
     };
     // A tag a line, for `grep` and `diff`: what came from the log holds no bare `<`.
     page.into_string().replace("><", ">\n<") + "\n"
 }
 
+/// What stands in a home, in sections under headings of the second rank.
+pub(crate) fn instance(state: &State) -> Markup {
+    html! {
+        (commands(state))
+        (projections(state))
+        (pending(state))
+        (rejected(state))
+        (notices(state))
+        (unproven(state))
+    }
+}
+
 /// The installed capabilities of a kind, in order of name.
-fn installed(state: &State, kind: Kind) -> Vec<(&Capability, &Installed)> {
+pub(crate) fn installed(state: &State, kind: Kind) -> Vec<(&Capability, &Installed)> {
     let of_kind = state.capabilities().filter(|(capability, _)| capability.kind == kind);
     of_kind.filter_map(|(capability, standing)| Some((capability, standing.installed()?))).collect()
 }
@@ -248,24 +256,17 @@ fn usage(capability: &Capability, installed: &Installed) -> String {
 }
 
 /// Where the server has a projection. A name of the older rule may hold any character.
-fn path(capability: &Capability) -> String {
-    let mut path = String::from("/");
-    for byte in capability.name.as_str().bytes() {
-        match byte {
-            b'/' | b'-' | b'_' | b'.' | b'~' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => path.push(char::from(byte)),
-            other => path.push_str(&format!("%{other:02X}")),
-        }
-    }
-    path
+pub(crate) fn path(capability: &Capability) -> String {
+    format!("/{}", encoded(capability.name.as_str()))
 }
 
 /// A text of the log, cut.
-fn told(text: &str) -> String {
+pub(crate) fn told(text: &str) -> String {
     cut(shown(text))
 }
 
 /// A name or another short text of the log, on one line.
-fn word(text: &str) -> String {
+pub(crate) fn word(text: &str) -> String {
     cut(shown(text).replace('\n', "\\x0a").replace('\t', "\\x09"))
 }
 

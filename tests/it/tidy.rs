@@ -65,6 +65,8 @@ const HOUSE: &[(&str, &[Touch])] = &[
     ("brief", &[]),
     ("prompt", &[]),
     ("page", &[]),
+    ("shell", &[]),
+    ("today", &[]),
     ("doctor", &[]),
     ("effect", &[]),
     ("walk", &[]),

@@ -1,0 +1,271 @@
+//! The shell: what the local server puts around a page.
+//!
+//! Head, navigation, `main`, one stylesheet and one module, both files of their own; views of the state, every text of the log
+//! escaped. Pages on disk stay bare: this is added when one is sent. The invariant: every page works without script and without
+//! style, and holds neither inline.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::capability::{Capability, CapabilityName, Declaration, Kind};
+use crate::form::{Field, encoded};
+use crate::page::{self, told, word};
+use crate::state::State;
+use crate::wash::Washed;
+
+/// The stylesheet, served as `/-/self.css`.
+pub const STYLE: &str = include_str!("../assets/self.css");
+
+/// The module, served as `/-/self.js`.
+pub const MODULE: &str = include_str!("../assets/self.js");
+
+/// The icon, served as `/-/self.svg`.
+pub const ICON: &str = include_str!("../assets/self.svg");
+
+/// The projection that takes the place of the front page.
+pub const WELCOME: &str = "welcome";
+
+/// The class words that the stylesheet gives a look to, for projections to use; LESSONS.md and the script contract list them.
+pub const CLASS_WORDS: [&str; 10] = ["card", "row", "tag", "num", "msg", "who", "muted", "good", "warn", "danger"];
+
+/// What stands around a page.
+pub struct Frame<'f> {
+    /// The document's title.
+    pub title: &'f str,
+    /// The path of the page, as the navigation has it.
+    pub here: &'f str,
+    /// What the log says.
+    pub state: &'f State,
+    /// What the reader should be told above the page.
+    pub words: &'f [String],
+    /// Whether the page can be fetched anew at its own address.
+    pub live: bool,
+}
+
+/// The page itself.
+pub enum Body<'b> {
+    /// One of the kernel's own.
+    Ours(Markup),
+    /// A projection.
+    Washed(&'b Washed),
+}
+
+/// The whole document.
+#[must_use]
+pub fn document(frame: &Frame<'_>, body: &Body<'_>) -> String {
+    let inner = html! {
+        @if !frame.words.is_empty() {
+            section.words aria-label="What the kernel says" { @for line in frame.words { p { (told(line)) } } }
+        }
+        @match body {
+            Body::Ours(page) => (page),
+            Body::Washed(page) => (PreEscaped(&page.html)),
+        }
+    };
+    let has_main = matches!(body, Body::Washed(page) if page.has_main);
+    let whole = html! {
+        (DOCTYPE)
+        html lang="en" data-seq=(frame.state.seq()) {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (word(frame.title)) }
+                link rel="stylesheet" href="/-/self.css";
+                link rel="icon" type="image/svg+xml" href="/-/self.svg";
+                @if frame.live { script type="module" src="/-/self.js" {} }
+            }
+            body {
+                a.skip href="#page" { "Skip to the page" }
+                header.bar { (navigation(frame)) }
+                @if has_main { div #page tabindex="-1" { (inner) } } @else { main #page tabindex="-1" { (inner) } }
+                footer.bar { p { a href="/kernel" { "This instance" } " · " a href="/-/today" { "Today" } " · as of event " (frame.state.seq()) } }
+            }
+        }
+    };
+    whole.into_string()
+}
+
+fn navigation(frame: &Frame<'_>) -> Markup {
+    let mut links = vec![("/".to_owned(), "Home".to_owned())];
+    let installed = page::installed(frame.state, Kind::Projector);
+    let top = installed.into_iter().map(|(capability, _)| capability);
+    let top = top.filter(|capability| !capability.name.as_str().contains('/') && capability.name.as_str() != WELCOME);
+    links.extend(top.map(|capability| (page::path(capability), word(capability.name.as_str()))));
+    links.extend([("/brief".to_owned(), "brief".to_owned()), ("/events".to_owned(), "events".to_owned())]);
+    html! {
+        nav aria-label="Pages" {
+            ul {
+                @for (path, label) in &links {
+                    li { a href=(path) aria-current=[(path == frame.here).then_some("page")] { (label) } }
+                }
+            }
+        }
+    }
+}
+
+/// A page that says why there is none.
+#[must_use]
+pub fn refusal(title: &str, words: &str) -> Markup {
+    html! {
+        h1 { (title) }
+        p { (told(words)) }
+    }
+}
+
+/// What became of a run that failed, with what was typed kept; `from` is the page it was typed on.
+#[must_use]
+pub fn failed(state: &State, name: &str, words: &[String], stderr: &str, typed: &[Field], from: &str) -> Markup {
+    let declaration = declaration_of(state, name);
+    html! {
+        h1 { code { (word(name)) } " failed" }
+        div.msg.danger role="alert" {
+            @for line in words { p { (told(line)) } }
+            @if !stderr.trim().is_empty() { pre { (told(stderr)) } }
+        }
+        @if is_plain(name) {
+            section {
+                h2 { "What you typed" }
+                form action=(format!("/run/{}?from={}", encoded(name), encoded(from))) method="post" {
+                    @for (at, field) in typed.iter().enumerate() {
+                        @let id = format!("field-{at}");
+                        p {
+                            label for=(id) { (word(if field.name.is_empty() { "field" } else { &field.name })) }
+                            (input(&id, &field.name, param_of(declaration, at), Some(&field.value)))
+                        }
+                    }
+                    p { button type="submit" { "Run it again" } }
+                }
+            }
+        }
+        p { a href=(from) { "Back" } }
+    }
+}
+
+/// A form for each command.
+#[must_use]
+pub fn command_forms(state: &State) -> Markup {
+    let commands = page::installed(state, Kind::Command);
+    let commands: Vec<_> = commands.into_iter().filter(|(capability, _)| is_plain(capability.name.as_str())).collect();
+    html! {
+        @if commands.is_empty() { p.muted { "No command is installed yet." } }
+        @for (which, (capability, installed)) in commands.iter().enumerate() {
+            @let name = capability.name.as_str();
+            @let declaration = installed.declaration.as_ref().map(|declared| &declared.declaration);
+            details.card {
+                summary { code { (word(name)) } @if let Some(declaration) = declaration { " " span.muted { (word(&declaration.description)) } } }
+                form action=(format!("/run/{}", encoded(name))) method="post" {
+                    @for (at, param) in declaration.iter().flat_map(|declaration| &declaration.params).enumerate() {
+                        @let id = format!("command-{which}-{at}");
+                        p { label for=(id) { (word(&param.0)) } (input(&id, &param.0, Some(param), None)) }
+                    }
+                    p { button type="submit" { "Run" } }
+                }
+            }
+        }
+    }
+}
+
+/// Whether a command's name stands for itself in an address.
+fn is_plain(name: &str) -> bool {
+    CapabilityName::inherited(name).is_some()
+}
+
+fn declaration_of<'s>(state: &'s State, name: &str) -> Option<&'s Declaration> {
+    let capability = Capability { kind: Kind::Command, name: CapabilityName::inherited(name)? };
+    Some(&state.standing(&capability)?.installed()?.declaration.as_ref()?.declaration)
+}
+
+fn param_of(declaration: Option<&Declaration>, at: usize) -> Option<&(String, String)> {
+    declaration.and_then(|declaration| declaration.params.get(at))
+}
+
+/// The input that fits a parameter: by the first of its type words, and required unless it may be left out.
+fn input(id: &str, name: &str, param: Option<&(String, String)>, value: Option<&str>) -> Markup {
+    let words = param.map_or("", |(_, words)| words);
+    let (first, is_required) =
+        (words.split(',').next().unwrap_or_default().trim(), param.is_some() && !words.contains("optional"));
+    let kind = match first {
+        "integer" | "number" => "number",
+        "date" => "date",
+        _ => "text",
+    };
+    let is_long = kind == "text"
+        && (value.is_some_and(|value| value.contains('\n') || value.len() > 80)
+            || ["text", "message", "content"].contains(&name));
+    html! {
+        @if is_long {
+            // A browser drops the first line end of a textarea.
+            textarea #(id) name=(name) rows="3" required[is_required] { "\n" (value.unwrap_or_default()) }
+        } @else {
+            input #(id) name=(name) type=(kind) step=[(first == "number").then_some("any")] value=[value] required[is_required];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The custom properties of one part of the stylesheet.
+    fn colours(part: &str) -> Vec<(&str, [f64; 3])> {
+        let hex = |value: &str, at: usize| f64::from(u8::from_str_radix(&value[at..at + 2], 16).unwrap());
+        let pairs = part.lines().filter_map(|line| line.trim().strip_prefix("--")?.strip_suffix(';')?.split_once(": #"));
+        pairs.map(|(name, value)| (name, [0, 2, 4].map(|at| hex(value, at)))).collect()
+    }
+
+    /// How well one colour stands out from another (WCAG 2.2, contrast ratio).
+    fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
+        let light = |colour: [f64; 3]| {
+            let [r, g, b] = colour.map(|part| {
+                let part = part / 255.0;
+                if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+            });
+            0.2126 * r + 0.7152 * g + 0.0722 * b
+        };
+        let (one, other) = (light(one), light(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    #[test]
+    fn text_stands_out_in_light_and_in_dark() {
+        let (light, rest) = STYLE.split_once("@media (prefers-color-scheme: dark)").unwrap();
+        let dark = rest.split_once("*, *::before").unwrap().0;
+        for (scheme, part) in [("light", light), ("dark", dark)] {
+            let colours = colours(part);
+            assert_eq!(colours.len(), 16, "{scheme}");
+            let of = |name: &str| colours.iter().find(|(own, _)| *own == name).unwrap().1;
+            for text in ["ink", "soft", "link", "good", "warn", "danger"] {
+                for ground in ["paper", "sheet", "field", "wash", "tag"] {
+                    let ratio = contrast(of(text), of(ground));
+                    assert!(ratio >= 4.5, "{scheme}: {text} on {ground}: {ratio:.2}");
+                }
+            }
+            assert!(contrast(of("on-key"), of("key")) >= 4.5, "{scheme}: a button");
+            for (edge, ground) in
+                [("edge", "paper"), ("edge", "field"), ("edge", "sheet"), ("focus", "paper"), ("focus", "sheet")]
+            {
+                assert!(contrast(of(edge), of(ground)) >= 3.0, "{scheme}: {edge} on {ground}");
+            }
+        }
+        assert!((contrast([0.0; 3], [255.0; 3]) - 21.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn class_words_have_a_look_and_are_told() {
+        for word in CLASS_WORDS {
+            assert!(STYLE.contains(&format!("\n.{word} {{")) || STYLE.contains(&format!("\n.{word} ")), "{word} has no look");
+            assert!(crate::contract::SCRIPT.contains(&format!("`{word}`")), "{word} is not in the script contract");
+            assert!(include_str!("../LESSONS.md").contains(&format!("`{word}`")), "{word} is not in LESSONS.md");
+        }
+    }
+
+    #[test]
+    fn the_files_load_nothing_from_elsewhere() {
+        assert!(MODULE.len() < 4 << 10, "{} bytes", MODULE.len());
+        for file in [STYLE, MODULE, ICON] {
+            let plain = file.replace("http://www.w3.org/2000/svg", "");
+            for word in ["http:", "https:", "//cdn", "@import", "url(", "eval(", "innerHTML"] {
+                assert!(!plain.contains(word), "{word}");
+            }
+        }
+    }
+}
