@@ -8,11 +8,13 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::asking::Prompted;
+use crate::browser;
 use crate::browsing::BrowseFault;
 use crate::completing::{Shell, informed};
 use crate::contract::{ACCOUNT, SCRIPT, WIRE, card};
@@ -24,7 +26,9 @@ use crate::kernel::{BODY_BYTES_MAX, Error, Kernel};
 use crate::logbook::{Desk, Sight};
 use crate::query::Typed;
 use crate::quotation::{on_one_line, shown};
+use crate::routes::Say;
 use crate::running::Outcome;
+use crate::serve::{self, Wishes};
 use crate::turn::{Ear, Found, Kind};
 use crate::wire::{self, Reading};
 
@@ -43,6 +47,7 @@ else a question; nothing is a request for work. At a terminal it says where you 
 
 Environment:
   SELF_HOME      the home directory; else the current one
+  SELF_BIND      where self serve listens, a host or host:port (127.0.0.1:7777)
   SELF_CALLER    who speaks: kept with every event, never believed
   SELF_MIND_ID   which model writes: sealed in the receipts of its scripts
   SELF_SCRIPT_SECONDS  how long a script may run, 1 to 3600 (10)
@@ -121,6 +126,15 @@ enum Verb {
     },
     /// Rebuild `capabilities/` and `site/` from the log and the key
     Rehydrate,
+    /// Serve the pages on this machine: to read, to fill in forms, to watch what comes in; SELF_BIND says where
+    Serve {
+        /// Ask for a token on the loopback address too; elsewhere one is always asked for
+        #[arg(long)]
+        token: bool,
+        /// Open the front page in a browser
+        #[arg(long)]
+        open: bool,
+    },
     /// Prove the home: every line, seal and receipt of the log, the scripts and the pages; exit 1 if anything is at fault
     Verify {
         /// Seal what holds and is not sealed yet
@@ -148,6 +162,7 @@ enum Verb {
 }
 
 /// Where a verb prints, and whether a person reads along.
+#[derive(Clone, Copy)]
 struct Voice {
     out_is_terminal: bool,
     err_is_terminal: bool,
@@ -156,9 +171,9 @@ struct Voice {
 /// How a verb ended: its exit status, or that stdout was closed.
 type Ended = Result<u8, io::Error>;
 
-/// Runs one invocation: arguments as the system gave them, the first being the program's name.
+/// Runs one invocation: arguments as the system gave them, the first being the program's name; `bind` is `SELF_BIND`.
 #[must_use]
-pub fn run(arguments: impl IntoIterator<Item = OsString>, kernel: &Kernel, sight: &Sight) -> ExitCode {
+pub fn run(arguments: impl IntoIterator<Item = OsString>, kernel: &Kernel, sight: &Sight, bind: Option<OsString>) -> ExitCode {
     let voice = Voice { out_is_terminal: io::stdout().is_terminal(), err_is_terminal: io::stderr().is_terminal() };
     let ended = match Arguments::try_parse_from(arguments) {
         Err(usage) if usage.use_stderr() => {
@@ -167,7 +182,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, kernel: &Kernel, sight
         }
         Err(help) => voice.print(&help.to_string()).map(|()| 0),
         Ok(arguments) => {
-            let ended = voice.verb(arguments.verb, kernel, sight);
+            let ended = voice.verb(arguments.verb, kernel, sight, bind);
             voice.say(&kernel.unconfined().into_iter().collect::<Vec<_>>());
             ended
         }
@@ -217,7 +232,7 @@ pub fn odd_setting(name: &str, meaning: &str) -> ExitCode {
 }
 
 impl Voice {
-    fn verb(&self, verb: Option<Verb>, kernel: &Kernel, sight: &Sight) -> Ended {
+    fn verb(&self, verb: Option<Verb>, kernel: &Kernel, sight: &Sight, bind: Option<OsString>) -> Ended {
         match verb {
             None if io::stdin().is_terminal() && self.out_is_terminal => self.told(kernel.orient()),
             None if io::stdin().is_terminal() => self.prompt(kernel, kernel.work(io::stdout().as_fd())),
@@ -253,6 +268,7 @@ impl Voice {
                     self.say(&[line.to_owned()]);
                 }
             })),
+            Some(Verb::Serve { token, open }) => self.serve(kernel, bind, token, open),
             Some(Verb::Verify { seal, json }) => match kernel.verify(seal, self.progress()) {
                 Ok(report) => {
                     self.print(&if json { report.json() } else { report.text() })?;
@@ -283,6 +299,24 @@ impl Voice {
             Err(BrowseFault::Kernel(fault)) => self.fail(&fault),
             Err(BrowseFault::Out(fault)) => Err(fault),
             Ok(status) => Ok(status),
+        }
+    }
+
+    fn serve(&self, kernel: &Kernel, bind: Option<OsString>, token: bool, open: bool) -> Ended {
+        let voice = *self;
+        let say: Say = Arc::new(move |lines| voice.say(lines));
+        let print = |line: &str| {
+            let mut out = io::stdout().lock();
+            writeln!(out, "{line}").and_then(|()| out.flush())
+        };
+        let open: Option<fn(&str) -> io::Result<()>> = if open { Some(browser::open) } else { None };
+        match serve::serve(kernel, &Wishes { bind, token, open, print, say, is_watched: self.err_is_terminal }) {
+            Ok(signal) => Ok(128 + signal),
+            Err(fault) => {
+                let hint = fault.hint().map(|hint| format!("hint: {hint}"));
+                self.say(&[Some(fault.to_string()), hint].into_iter().flatten().collect::<Vec<_>>());
+                Ok(fault.status())
+            }
         }
     }
 

@@ -449,6 +449,8 @@ impl Stamp {
 pub(crate) enum Close {
     /// With what was asked for.
     Open,
+    /// The same; what opens a log is enough to make one.
+    Opening,
     /// With a seal behind that, if anything was asked for.
     Sealed,
     /// With a seal, even if nothing was asked for.
@@ -587,7 +589,12 @@ impl Kernel {
         }
         let (own, mut batch) = opening(&view.position, writer.torn());
         let asked = ask(view, view.position.highest + 1 + own as u64, writer.log())?;
-        if asked.is_empty() && close != Close::Seal {
+        let is_enough = match close {
+            Close::Seal => true,
+            Close::Opening => !batch.is_empty(),
+            Close::Open | Close::Sealed => false,
+        };
+        if asked.is_empty() && !is_enough {
             return Ok(Vec::new());
         }
         batch.extend(asked);

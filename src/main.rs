@@ -84,7 +84,7 @@ fn main() -> ExitCode {
         term: std::env::var_os("TERM"),
         no_colour: set("NO_COLOR").is_some(),
     };
-    cli::run(arguments, &kernel, &Sight { screen, zone: TimeZone::system })
+    cli::run(arguments, &kernel, &Sight { screen, zone: TimeZone::system }, std::env::var_os("SELF_BIND"))
 }
 
 /// Where scratch folders are made: an absolute path, `TMPDIR` or `/tmp`.

@@ -58,6 +58,7 @@ const HOUSE: &[(&str, &[Touch])] = &[
     ("append", &[Touch::Disk]),
     ("stretch", &[]),
     ("index", &[Touch::Disk]),
+    ("recent", &[]),
     ("audit", &[]),
     ("head", &[Touch::Disk]),
     ("level", &[]),
@@ -106,6 +107,12 @@ const HOUSE: &[(&str, &[Touch])] = &[
     ("pager", &[Touch::Processes, Touch::Signals, Touch::Stdio]),
     ("logbook", &[Touch::Stdio]),
     ("completing", &[]),
+    ("serving", &[Touch::Disk]),
+    ("stream", &[]),
+    ("routes", &[]),
+    ("connection", &[Touch::Network]),
+    ("serve", &[Touch::Network]),
+    ("browser", &[Touch::Processes]),
     ("cli", &[Touch::Disk, Touch::Stdio]),
     ("main", &[Touch::Environment, Touch::Clock, Touch::Randomness, Touch::Signals]),
 ];
@@ -280,6 +287,25 @@ fn only_the_edges_touch_the_world() {
         "take time, ids, bytes and paths in as values, or let the file touch it in HOUSE and say why in the commit:\n{}",
         faults.join("\n")
     );
+}
+
+/// The files of the server, of which only the first may wait for what is to come.
+const SERVER: [&str; 5] = ["serve", "connection", "routes", "stream", "serving"];
+
+#[test]
+fn only_the_server_is_async_and_it_cannot_name_hear() {
+    let mut faults = Vec::new();
+    for source in sources() {
+        let is_async = source.code().contains(".await") || source.paths().iter().any(|path| path.starts_with("tokio"));
+        if is_async && !SERVER[..4].contains(&source.name.as_str()) {
+            faults.push(format!("src/{}.rs is async; only {:?} are", source.name, &SERVER[..4]));
+        }
+        let hears = ["hear", "hearing", "asking", "installing", "learning", "wire"];
+        if SERVER.contains(&source.name.as_str()) && source.imports().iter().any(|import| hears.contains(&import.as_str())) {
+            faults.push(format!("src/{}.rs names one of {hears:?}: no route hears, learns or approves", source.name));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 #[test]
