@@ -362,7 +362,12 @@ mod tests {
         let (names, position) = names(&places);
         assert_eq!(names, [(7, "a.b".into()), (8, "c.d".into())]);
         let damage = crate::log::Damage { line: 2, offset: 27 };
-        assert_eq!(position, Position { offset: text.len() as u64, newlines: 4, highest: 8, damage: vec![damage], damaged: 1 });
+        let first = crate::log::Misnumber { line: 1, offset: 0, seq: Some(7), due: 1 };
+        let misnumbered = crate::log::Misnumbered { count: 2, first: Some(first) };
+        assert_eq!(
+            position,
+            Position { offset: text.len() as u64, newlines: 4, highest: 8, damage: vec![damage], damaged: 1, misnumbered }
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::lines::{Lines, copy};
 use crate::lock::{Lock, READER_WAITS};
-use crate::log::{Facts, Log, LogError, Places, Position, io_error};
+use crate::log::{Facts, Log, LogError, Misnumber, Places, Position, io_error};
 use crate::receipt::{Purpose, Secret};
 use crate::record::Line;
 use crate::rows::{ROW_BYTES, Row, Rows};
@@ -271,7 +271,10 @@ impl Index {
             }
             Line::Record(record) => {
                 let (text, claimed) = (lines.text(), record.seq);
-                let seq = claimed.unwrap_or(position.highest + 1);
+                let due = position.highest + 1;
+                let line = position.newlines + 1;
+                position.misnumbered.take(Misnumber { line, offset: lines.start(), seq: claimed, due });
+                let seq = claimed.unwrap_or(due);
                 position.highest = position.highest.max(seq);
                 let offset = lines.start() + lines.skipped() as u64;
                 let at = At { offset, bytes: u32::try_from(text.len()).unwrap_or(u32::MAX) };

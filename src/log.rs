@@ -140,6 +140,38 @@ pub struct Damage {
     pub offset: u64,
 }
 
+/// The records whose number is not the highest before them plus one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Misnumbered {
+    /// How many there are.
+    pub count: u64,
+    /// The first.
+    pub first: Option<Misnumber>,
+}
+
+/// A record's number that is not the one that was due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Misnumber {
+    /// The line's number, from 1.
+    pub line: u64,
+    /// Where it starts, in bytes.
+    pub offset: u64,
+    /// What it says; nothing that could be used if `None`.
+    pub seq: Option<u64>,
+    /// The number that was due.
+    pub due: u64,
+}
+
+impl Misnumbered {
+    /// Takes note of a record's number, if it is not the one that was due.
+    pub(crate) fn take(&mut self, found: Misnumber) {
+        if found.seq != Some(found.due) {
+            self.count += 1;
+            self.first.get_or_insert(found);
+        }
+    }
+}
+
 /// How far a log has been read, so that reading can go on from there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
@@ -153,6 +185,8 @@ pub struct Position {
     pub damage: Vec<Damage>,
     /// How many damaged lines were seen.
     pub damaged: u64,
+    /// The odd numbers seen.
+    pub misnumbered: Misnumbered,
 }
 
 impl Position {
@@ -412,7 +446,9 @@ impl Log {
                 Line::Blank => {}
                 Line::Damaged => position.note_damage(lines.start()),
                 Line::Record(record) => {
-                    let seq = record.seq.unwrap_or(position.highest + 1);
+                    let (line, offset, due) = (position.newlines + 1, lines.start(), position.highest + 1);
+                    position.misnumbered.take(Misnumber { line, offset, seq: record.seq, due });
+                    let seq = record.seq.unwrap_or(due);
                     position.highest = position.highest.max(seq);
                     each(record.at(seq), lines.text());
                 }
