@@ -144,30 +144,34 @@ pub(crate) fn files(turns: &Path) -> Vec<PathBuf> {
     entries.filter_map(Result::ok).filter(visible).map(|entry| entry.path()).collect()
 }
 
-/// Removes stale files: older than [`AGE_MAX`], of another boot, or, where more than [`MARKERS_MAX`] stand, of pipes that no
-/// process holds. Its faults are nobody's: what stays is swept another time.
+/// Removes stale files. Its faults are nobody's: what stays is swept another time.
 pub(crate) fn sweep(turns: &Path, system: &System, now: SystemTime) {
-    let Ok(entries) = fs::read_dir(turns) else { return };
-    let mut standing = Vec::new();
+    for path in stale(turns, system, now) {
+        let _ = fs::remove_file(&path);
+    }
+}
+
+/// The stale files: older than [`AGE_MAX`], of another boot, or, where more than [`MARKERS_MAX`] stand, of pipes that no process
+/// holds.
+pub(crate) fn stale(turns: &Path, system: &System, now: SystemTime) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(turns) else { return Vec::new() };
+    let (mut stale, mut standing) = (Vec::new(), Vec::new());
     for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
         let old = |written: SystemTime| now.duration_since(written).is_ok_and(|age| age > AGE_MAX);
         let aged = fs::symlink_metadata(&path).and_then(|meta| meta.modified()).is_ok_and(old);
         let marker = read(&path).filter(|marker| marker.job.is_none());
         if aged || marker.as_ref().is_some_and(|marker| marker.boot != system.boot) {
-            let _ = fs::remove_file(&path);
+            stale.push(path);
         } else {
             standing.extend(marker.map(|marker| (path, marker)));
         }
     }
-    if standing.len() <= MARKERS_MAX {
-        return;
+    if standing.len() > MARKERS_MAX {
+        let held = proc::held();
+        let is_held = |marker: &Marker| marker.pidns != system.pidns || marker.down.iter().any(|pipe| held.contains(pipe));
+        stale.extend(standing.into_iter().filter(|(_, marker)| !is_held(marker)).map(|(path, _)| path));
     }
-    let held = proc::held();
-    for (path, marker) in standing {
-        if marker.pidns == system.pidns && !marker.down.iter().any(|pipe| held.contains(pipe)) {
-            let _ = fs::remove_file(&path);
-        }
-    }
+    stale
 }
 
 #[cfg(test)]

@@ -219,6 +219,12 @@ fn watch(here: &Here, path: &Path, mut marker: Marker) -> io::Result<()> {
     }
 }
 
+/// How many stale markers the next prompt will sweep; `now` is in seconds since 1970.
+#[must_use]
+pub fn stale(turns: &Path, now: u64) -> usize {
+    marker::stale(turns, &System::read(), SystemTime::UNIX_EPOCH + Duration::from_secs(now)).len()
+}
+
 /// Stays for a moment if `out` is a pipe, for a prompt that could neither be made nor marked: the self downstream sees by its walk
 /// that there was one.
 pub fn linger(out: BorrowedFd<'_>) {
