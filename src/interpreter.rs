@@ -5,23 +5,18 @@
 //! absolute path, and is no shim.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::process::CommandExt;
 use std::path::{Component, Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, access};
-use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::inquiry;
 
 /// How long a version manager may take to say what a shim stands for.
 const MANAGER_WAITS: Duration = Duration::from_secs(2);
-
-/// The longest answer of a version manager, in bytes.
-const ANSWER_BYTES_MAX: usize = 8 << 10;
 
 /// The folder of which every executable is a shim.
 const SHIMS: &str = "shims";
@@ -215,6 +210,11 @@ pub fn offered(path: &OsStr) -> Vec<String> {
     KNOWN.into_iter().filter(is_here).map(str::to_owned).collect()
 }
 
+/// The first program of this name that a `PATH` offers.
+pub(crate) fn program(name: &str, path: &OsStr) -> Option<PathBuf> {
+    in_path(name, path).into_iter().find(|file| is_executable(file))
+}
+
 /// Where a program may be. Folders that are not absolute are not looked into: what they give depends on where one stands.
 fn in_path(name: &str, path: &OsStr) -> Vec<PathBuf> {
     let folders = path.as_bytes().split(|&byte| byte == b':').map(|folder| Path::new(OsStr::from_bytes(folder)));
@@ -251,39 +251,11 @@ fn stands_for(shim: &Path, path: &OsStr, folder: &Path) -> Option<PathBuf> {
 
 /// Asks a version manager; its first line is the answer.
 fn ask(manager: &Path, name: &OsStr, [path, folder]: [&OsStr; 2], deadline: Instant) -> io::Result<Option<PathBuf>> {
-    let (mut answer, theirs) = io::pipe()?;
-    let mut child = Command::new(manager)
-        .arg("which")
-        .arg(name)
-        .env("PATH", path)
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stdout(theirs)
-        .stderr(Stdio::from(File::options().write(true).open("/dev/null")?))
-        .process_group(0)
-        .spawn()?;
-    let mut bytes = Vec::new();
-    let is_whole = loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-        let came = poll(&mut [PollFd::new(&answer, PollFlags::IN)], Some(&timeout));
-        if left.is_zero() || bytes.len() > ANSWER_BYTES_MAX || matches!(came, Ok(0)) {
-            break false;
-        }
-        let mut buffer = [0; 1024];
-        match answer.read(&mut buffer) {
-            Ok(0) => break true,
-            Ok(length) => bytes.extend(&buffer[..length]),
-            Err(fault) if fault.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => break false,
-        }
-    };
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-    child.wait()?;
-    bytes.truncate(memchr::memchr(b'\n', &bytes).unwrap_or(bytes.len()));
-    Ok((is_whole && !bytes.is_empty()).then(|| PathBuf::from(OsString::from_vec(bytes))))
+    let mut command = Command::new(manager);
+    command.arg("which").arg(name).env("PATH", path).current_dir(folder);
+    let Some(mut answer) = inquiry::ask(command, deadline)? else { return Ok(None) };
+    answer.truncate(memchr::memchr(b'\n', &answer).unwrap_or(answer.len()));
+    Ok((!answer.is_empty()).then(|| PathBuf::from(OsString::from_vec(answer))))
 }
 
 #[cfg(test)]
