@@ -144,7 +144,7 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Say how a home is: key, confinement, interpreters, needs, and each fault with the command that mends it
+    /// Say how a home is: log, disk, key, confinement, interpreters, needs, and each fault with what mends it
     Doctor {
         /// Print it as one line of JSON
         #[arg(long)]

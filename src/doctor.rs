@@ -14,8 +14,20 @@ pub struct Checkup {
     pub home: String,
     /// How many events the log holds: its highest number.
     pub events: u64,
+    /// The log, as far as reading it shows.
+    pub log: LogHealth,
+    /// Whether the log has been longer, as far as that is remembered, in words.
+    pub head: String,
+    /// What the home lies on; and the log, if that lies on another.
+    pub file_systems: Vec<FileSystem>,
+    /// The program that copies the home between machines.
+    pub copied_by: Option<&'static str>,
     /// The key: what is there, in words.
     pub key: String,
+    /// What git makes of the key, in words; nothing where there is no git or no work tree.
+    pub git: Option<&'static str>,
+    /// How many markers of prompts that nobody will answer any more lie there.
+    pub stale_markers: usize,
     /// How far scripts are held to what they need.
     pub confinement: Confinement,
     /// The interpreters that are here.
@@ -24,6 +36,32 @@ pub struct Checkup {
     pub capabilities: Vec<Examined>,
     /// What is wrong.
     pub faults: Vec<Fault>,
+}
+
+/// A log, as far as reading it shows.
+#[derive(Debug, Clone, Serialize)]
+pub struct LogHealth {
+    /// Its length up to the end of its last whole batch.
+    pub bytes: u64,
+    /// How many bytes lie behind that.
+    pub torn_bytes: u64,
+    /// How many lines are no records.
+    pub damaged: usize,
+    /// How many records have another number than the one that was due.
+    pub misnumbered: u64,
+}
+
+/// A file system.
+#[derive(Debug, Clone, Serialize)]
+pub struct FileSystem {
+    /// What of the home lies on it.
+    pub holds: &'static str,
+    /// Its name.
+    pub name: String,
+    /// Whether it is lost at a reboot.
+    pub is_memory: bool,
+    /// How many bytes are free for this user, if it counts them.
+    pub free_bytes: Option<u64>,
 }
 
 /// How far scripts are held to what they need.
@@ -83,7 +121,18 @@ impl Checkup {
     /// The facts as lines; what came from the log or the machine cannot make another.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut lines = vec![format!("home: {}, {} events", self.home, self.events), format!("key: {}", self.key)];
+        let mut lines =
+            vec![format!("home: {}, {} events", self.home, self.events), self.log_line(), format!("head: {}", self.head)];
+        for FileSystem { holds, name, is_memory, free_bytes } in &self.file_systems {
+            let free = free_bytes.map_or_else(|| "room not known".to_owned(), |bytes| format!("{} free for you", amount(bytes)));
+            let lost = if *is_memory { "; it is lost at a reboot" } else { "" };
+            lines.push(format!("file system of the {holds}: {name}, {free}{lost}"));
+        }
+        lines.push(format!("key: {}", self.key));
+        lines.extend(self.git.map(|git| format!("git: {git}")));
+        if self.stale_markers > 0 {
+            lines.push(format!("stale turn markers: {}; the next prompt sweeps them", self.stale_markers));
+        }
         let Confinement { level, why, sandbox, holds_signals } = &self.confinement;
         let meaning = Level::read(level).map_or("", Level::meaning);
         lines.push(format!("confinement: level {level} (SELF_SANDBOX={sandbox}); of scripts: {meaning}"));
@@ -108,6 +157,28 @@ impl Checkup {
         }
         lines.iter().fold(String::new(), |text, line| text + &on_one_line(line) + "\n")
     }
+
+    fn log_line(&self) -> String {
+        let LogHealth { bytes, torn_bytes, damaged, misnumbered } = self.log;
+        match torn_bytes == 0 && damaged == 0 && misnumbered == 0 {
+            true => format!("log: {bytes} bytes, every line a record in its order; self verify proves more"),
+            false => {
+                format!(
+                    "log: {bytes} bytes; torn bytes {torn_bytes}, damaged lines {damaged}, odd numbers {misnumbered}; self verify has each"
+                )
+            }
+        }
+    }
+}
+
+/// A number of bytes as a person reads it, rounded down to a tenth.
+#[must_use]
+pub fn amount(bytes: u64) -> String {
+    let (unit, word) = [(1_u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")]
+        .into_iter()
+        .find(|(unit, _)| bytes >= *unit)
+        .unwrap_or((1, "bytes"));
+    if unit == 1 { format!("{bytes} bytes") } else { format!("{}.{} {word}", bytes / unit, bytes % unit * 10 / unit) }
 }
 
 #[cfg(test)]
@@ -118,7 +189,18 @@ mod tests {
         Checkup {
             home: "/h".to_owned(),
             events: 3,
+            log: LogHealth { bytes: 412, torn_bytes: 0, damaged: 0, misnumbered: 0 },
+            head: "it has not been longer".to_owned(),
+            file_systems: vec![FileSystem {
+                holds: "home",
+                name: "tmpfs".to_owned(),
+                is_memory: true,
+                free_bytes: Some((5 << 30) + (900 << 20)),
+            }],
+            copied_by: None,
             key: "mode 0600".to_owned(),
+            git: None,
+            stale_markers: 0,
             confinement: Confinement { level: "full", why: String::new(), sandbox: "auto", holds_signals: true },
             interpreters: vec![Interpreter { name: "sh".to_owned(), path: "/bin/sh".to_owned() }],
             capabilities: vec![Examined { name: "command/x".to_owned(), interpreter: None, needs: vec!["net".to_owned()] }],
@@ -130,7 +212,8 @@ mod tests {
     fn a_sound_home_is_told_in_a_few_lines() {
         assert_eq!(
             checkup().text(),
-            "home: /h, 3 events\nkey: mode 0600\nconfinement: level full (SELF_SANDBOX=auto); of scripts: they touch only what \
+            "home: /h, 3 events\nlog: 412 bytes, every line a record in its order; self verify proves more\nhead: it has not been \
+             longer\nfile system of the home: tmpfs, 5.8 GiB free for you; it is lost at a reboot\nkey: mode 0600\nconfinement: level full (SELF_SANDBOX=auto); of scripts: they touch only what \
              their needs say, and reach no other process\ninterpreters: sh → /bin/sh\ncommand/x: needs net; no interpreter yet\n\
              no fault was found\n"
         );
@@ -140,8 +223,25 @@ mod tests {
     fn a_name_cannot_make_a_line() {
         let mut checkup = checkup();
         checkup.capabilities[0].name = "command/x\nno fault was found\u{1b}[2J".to_owned();
-        assert_eq!(checkup.text().lines().count(), 6, "{}", checkup.text());
+        checkup.file_systems[0].name = "fuse.x\nno fault was found".to_owned();
+        assert_eq!(checkup.text().lines().count(), 9, "{}", checkup.text());
         assert!(!checkup.text().contains('\u{1b}'));
+    }
+
+    #[test]
+    fn an_amount_is_rounded_down() {
+        let told = [0, 1023, 1024, (64 << 20) - 1, 64 << 20, 3 << 40].map(amount);
+        assert_eq!(told, ["0 bytes", "1023 bytes", "1.0 KiB", "63.9 MiB", "64.0 MiB", "3.0 TiB"]);
+    }
+
+    #[test]
+    fn a_log_that_is_not_whole_is_counted() {
+        let mut checkup = checkup();
+        checkup.log = LogHealth { bytes: 412, torn_bytes: 5, damaged: 2, misnumbered: 1 };
+        (checkup.git, checkup.stale_markers) = (Some("it ignores the key"), 3);
+        let text = checkup.text();
+        assert!(text.contains("log: 412 bytes; torn bytes 5, damaged lines 2, odd numbers 1; self verify has each\n"), "{text}");
+        assert!(text.contains("git: it ignores the key\nstale turn markers: 3; the next prompt sweeps them\n"), "{text}");
     }
 
     #[test]

@@ -1,30 +1,39 @@
 //! Examining: what `self doctor` looks at.
 //!
-//! Only reads; asks version managers what their shims stand for, and a process of its own how far a script can be held. The
-//! invariant: a home that was examined is the same, byte for byte.
+//! Only reads; asks version managers what their shims stand for, git what it makes of the key, and a process of its own how far a
+//! script can be held. The invariant: a home that was examined is the same, byte for byte, and so is what is remembered of it.
 
 use std::path::Path;
 
 use crate::capability::{Capability, Need};
-use crate::doctor::{Checkup, Confinement, Examined, Interpreter};
-use crate::home::of_user;
+use crate::doctor::{Checkup, Confinement, Examined, FileSystem, Interpreter, LogHealth, amount};
+use crate::ground::{Ground, Kind};
+use crate::home::{of_user, resolved, shell_word};
 use crate::interpreter::{self, Shebang};
-use crate::kernel::{Error, Kernel, Key, View};
+use crate::kernel::{Error, Glance, Kernel, Key, View, damaged};
 use crate::level::{Level, Sandbox};
-use crate::log::Log;
+use crate::log::{BATCH_BYTES_MAX, Log, Misnumber, Misnumbered};
+use crate::mirror;
 use crate::roster::Roster;
 use crate::standing::Installed;
+use crate::turn;
+use crate::worktree::Standing;
 
 /// What a first line has in front of an interpreter's name.
 const ENV: &str = "/usr/bin/env";
 
+/// With less room than this for the home's user, in bytes, an append of a large batch may fail.
+const FREE_BYTES_MIN: u64 = BATCH_BYTES_MAX as u64;
+
+/// How many conflict copies of a file are named.
+const COPIES_NAMED_MAX: usize = 8;
+
 impl Kernel {
     /// Examines the home.
     pub fn doctor(&self) -> Result<Checkup, Error> {
-        if Log::open(&self.home.places())?.is_none() {
-            return Err(Error::NoHome(self.home.root().to_owned()));
-        }
-        let view = self.look()?;
+        let glance = self.glance()?;
+        let view = &glance.view;
+        let Some(log) = &view.log else { return Err(Error::NoHome(self.home.root().to_owned())) };
         // Found out anew: nothing that was kept may hide a change, and nothing is written.
         let reach = (self.world.reach)(&self.caller.executable, self.caller.sandbox, None);
         let confinement = Confinement {
@@ -34,17 +43,34 @@ impl Kernel {
             holds_signals: reach.holds_signals,
         };
         let names = (self.world.offered)(&self.caller.path);
+        let now = (self.world.now)().as_second();
         let mut checkup = Checkup {
             home: self.home.root().display().to_string(),
             events: view.state.seq(),
+            log: LogHealth {
+                bytes: log.tail().whole,
+                torn_bytes: log.tail().torn_bytes(),
+                damaged: view.position.damage.len(),
+                misnumbered: view.position.misnumbered.count,
+            },
+            head: String::new(),
+            file_systems: Vec::new(),
+            copied_by: None,
             key: String::new(),
+            git: None,
+            stale_markers: turn::stale(&self.home.turns(), now.max(0).cast_unsigned()),
             confinement,
             interpreters: names.into_iter().filter_map(|name| self.known(name)).collect(),
             capabilities: Vec::new(),
             faults: Vec::new(),
         };
-        self.examine_key(&view, &mut checkup);
-        self.examine_files(&view, &mut checkup);
+        examine_log(log, view, &mut checkup);
+        examine_head(&glance, &mut checkup);
+        self.examine_ground(&mut checkup);
+        self.examine_mirrors(&mut checkup);
+        self.examine_key(view, &mut checkup);
+        self.examine_git(&mut checkup);
+        self.examine_files(now, &mut checkup);
         if reach.level < Level::Landlock && self.caller.sandbox == Sandbox::Require {
             checkup.add(
                 "SELF_SANDBOX=require, and this machine cannot confine scripts: none runs",
@@ -53,7 +79,7 @@ impl Kernel {
         }
         for (capability, standing) in view.state.capabilities() {
             if let Some(installed) = standing.installed() {
-                self.examine_script(&view, capability, installed, &mut checkup);
+                self.examine_script(view, capability, installed, &mut checkup);
             }
         }
         Ok(checkup)
@@ -86,22 +112,111 @@ impl Kernel {
         }
     }
 
-    fn examine_files(&self, view: &View, checkup: &mut Checkup) {
-        if let Some(mode) = self.home.mode("events.jsonl").filter(|mode| mode & 0o077 != 0) {
+    /// What the home, and a log that lies elsewhere, stand on.
+    fn examine_ground(&self, checkup: &mut Checkup) {
+        let home = resolved(self.home.root());
+        let log = resolved(&self.home.places().log);
+        let elsewhere = log.parent().filter(|folder| **folder != home).map(|folder| ("log", folder));
+        for (holds, folder) in [Some(("home", home.as_path())), elsewhere].into_iter().flatten() {
+            let Some(ground) = Ground::of(folder) else { continue };
+            if let Some(warning) = ground.warning() {
+                checkup.add(
+                    format!("the {holds} lies on {}, {warning}", ground.name),
+                    format!("move it to a disk of this machine: cp -a {} FOLDER, and set SELF_HOME", shell_word(&home)),
+                );
+            }
+            if let Some(free) = ground.free_bytes.filter(|free| *free < FREE_BYTES_MIN && self.home.is_writable()) {
+                let (free, limit) = (amount(free), amount(FREE_BYTES_MIN));
+                checkup.add(
+                    format!("the file system of the {holds} has {free} free for you, less than {limit}: an append may soon fail"),
+                    format!("make room there: df -h {}", shell_word(folder)),
+                );
+            }
+            let is_memory = ground.kind == Kind::Memory;
+            checkup.file_systems.push(FileSystem { holds, name: ground.name, is_memory, free_bytes: ground.free_bytes });
+        }
+    }
+
+    /// Whether a program copies the home between machines, and what copies of the log and the key it left.
+    fn examine_mirrors(&self, checkup: &mut Checkup) {
+        let home = resolved(self.home.root());
+        if let Some((folder, program)) = mirror::around(&home) {
+            checkup.copied_by = Some(program);
             checkup.add(
-                format!("the log lets others at it: mode {mode:04o}"),
-                format!("chmod 600 {}", self.home.word("events.jsonl")),
+                format!(
+                    "the home lies in `{}`, which {program} copies between machines: two hosts on one log, and the key goes along",
+                    folder.display()
+                ),
+                format!("move it out of there: mv {} FOLDER, and set SELF_HOME", shell_word(&home)),
             );
+        }
+        for (holds, file) in [("log", self.home.places().log), ("key", self.home.key_path())] {
+            let real = resolved(&file);
+            let mut copies = mirror::copies(&file, checkup.copied_by);
+            if real.parent() != Some(&home) {
+                copies.extend(mirror::copies(&real, checkup.copied_by));
+            }
+            for copy in copies.iter().take(COPIES_NAMED_MAX) {
+                checkup.add(
+                    format!("`{}` is a conflict copy of the {holds}: two machines wrote it", copy.display()),
+                    format!(
+                        "cmp {} {}, keep what is missing in the first, and move the second away",
+                        shell_word(&real),
+                        shell_word(copy)
+                    ),
+                );
+            }
+            if let Some(more) = copies.len().checked_sub(COPIES_NAMED_MAX).filter(|more| *more > 0) {
+                checkup.add(format!("and {more} more conflict copies of the {holds}"), "self doctor, once those are gone");
+            }
+        }
+    }
+
+    /// What git makes of the key, if there is one in a work tree.
+    fn examine_git(&self, checkup: &mut Checkup) {
+        let key = self.home.key_path();
+        if !key.exists() {
+            return;
+        }
+        let key = resolved(&key);
+        let (Some(folder), Some(name)) = (key.parent().map(shell_word), key.file_name().map(Path::new).map(shell_word)) else {
+            return;
+        };
+        let ignore = key.parent().map(|folder| shell_word(&folder.join(".gitignore"))).unwrap_or_default();
+        let Some(standing) = Standing::of(&key, &self.caller.path) else { return };
+        checkup.git = Some(match standing {
+            Standing::Ignored => "it ignores the key",
+            Standing::Unknown => "it did not say whether it ignores the key",
+            Standing::Tracked => {
+                checkup.add(
+                    "git tracks the key: whoever gets the repository can sign scripts for this home; commits that have it keep it",
+                    format!("git -C {folder} rm --cached {name} && echo {name} >> {ignore}"),
+                );
+                "it tracks the key"
+            }
+            Standing::Open => {
+                checkup.add("git does not ignore the key: the next `git add` takes it along", format!("echo {name} >> {ignore}"));
+                "it does not ignore the key"
+            }
+        });
+    }
+
+    fn examine_files(&self, now: i64, checkup: &mut Checkup) {
+        for (name, holds, mode) in [("events.jsonl", "the log", "600"), (".self", "`.self`, the kernel's own folder,", "700")] {
+            if let Some(found) = self.home.mode(name).filter(|mode| mode & 0o077 != 0) {
+                checkup.add(
+                    format!("{holds} lets others at it: mode {found:04o}"),
+                    format!("chmod {mode} {}", self.home.word(name)),
+                );
+            }
         }
         if !self.home.is_writable() {
             checkup.add("this home cannot be written here; reads work", "set SELF_HOME to a home of yours");
         }
-        for damage in view.position.damage.iter().take(1) {
-            let (line, more) = (damage.line, view.position.damage.len() - 1);
-            let more = if more == 0 { String::new() } else { format!(", and {more} more") };
+        for draft in self.home.drafts_left(now) {
             checkup.add(
-                format!("the log is damaged at line {line}, byte {}{more}; it is passed over and kept", damage.offset),
-                "put a backup of events.jsonl back if you have one; nothing else brings a line back",
+                format!("`{}` was left by a self that was ended before it was done", draft.display()),
+                format!("rm {}", shell_word(&draft)),
             );
         }
     }
@@ -139,4 +254,49 @@ impl Kernel {
             }
         }
     }
+}
+
+/// What reading the log showed of it.
+fn examine_log(log: &Log, view: &View, checkup: &mut Checkup) {
+    let tail = log.tail();
+    if tail.torn_bytes() > 0 && log.steady() {
+        let (line, bytes) = (view.position.newlines + 1, tail.torn_bytes());
+        checkup.add(
+            format!(
+                "the log is torn at line {line}, byte {}: its last {bytes} bytes are no whole batch, and passed over",
+                tail.whole
+            ),
+            "nothing need be done: the next append sets them aside in .self/torn; self verify has more",
+        );
+    }
+    if let Some(damaged) = damaged(&view.position.damage) {
+        checkup.add(
+            damaged,
+            "self verify names each line; put a backup of events.jsonl back if you have one, nothing else brings a line back",
+        );
+    }
+    let Misnumbered { count, first } = view.position.misnumbered;
+    if let Some(Misnumber { line, offset, seq, due }) = first {
+        let found = seq.map_or_else(|| "no usable number".to_owned(), |seq| format!("seq {seq}"));
+        let more = if count == 1 { String::new() } else { format!(", and {} more", count - 1) };
+        checkup.add(
+            format!("records out of order: {found} where {due} is due, at line {line}, byte {offset}{more}"),
+            "self verify names each; if two copies of this log were mixed, put the one back that is whole",
+        );
+    }
+}
+
+/// Whether the log has been longer.
+fn examine_head(glance: &Glance, checkup: &mut Checkup) {
+    checkup.head = match glance.was {
+        None => "how long the log has been is not remembered".to_owned(),
+        Some(was) if was.is_beyond(glance.is) => {
+            checkup.add(
+                was.missing_in(glance.is),
+                "if an older copy was put here, put the newer one back; else nothing: self goes on from what is there",
+            );
+            "the log has been longer".to_owned()
+        }
+        Some(_) => "the log has not been longer".to_owned(),
+    };
 }

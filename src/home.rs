@@ -18,6 +18,9 @@ use crate::receipt::{SECRET_BYTES, Secret, SecretFault};
 /// The largest key file that is read, in bytes.
 const KEY_BYTES_MAX: u64 = 4096;
 
+/// How old a draft in `.self/` must be to be one that nobody finishes, in seconds.
+const DRAFT_SECONDS_MIN: i64 = 60;
+
 /// A home directory; it may not be one yet.
 #[derive(Debug, Clone)]
 pub struct Home {
@@ -97,7 +100,7 @@ pub(crate) fn of_user(path: &str, user: &Path) -> PathBuf {
 }
 
 /// A path as one word of a shell line.
-fn shell_word(path: &Path) -> String {
+pub(crate) fn shell_word(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', "'\\''"))
 }
 
@@ -153,6 +156,25 @@ impl Home {
     #[must_use]
     pub fn word(&self, name: &str) -> String {
         shell_word(&self.root.join(name))
+    }
+
+    /// The drafts in `.self/` that were left behind: of files that were to be put in place, of a key, of the list of interpreters.
+    /// `now` is in seconds since 1970.
+    #[must_use]
+    pub fn drafts_left(&self, now: i64) -> Vec<PathBuf> {
+        let is_draft = |name: &str| {
+            name.starts_with("draft-")
+                || name.starts_with("secret.")
+                || (name.starts_with("interpreters.") && name.ends_with(".new"))
+        };
+        let entries = std::fs::read_dir(self.own()).into_iter().flatten().filter_map(Result::ok);
+        let drafts = entries.filter(|entry| is_draft(&entry.file_name().to_string_lossy()));
+        let is_left = |entry: &std::fs::DirEntry| {
+            entry.metadata().is_ok_and(|facts| facts.is_file() && now.saturating_sub(facts.mtime()) >= DRAFT_SECONDS_MIN)
+        };
+        let mut left: Vec<_> = drafts.filter(is_left).map(|entry| entry.path()).collect();
+        left.sort();
+        left
     }
 
     /// Where the key lies.

@@ -353,6 +353,16 @@ pub struct View {
     pub(crate) secret: Option<Secret>,
 }
 
+/// A home as it was read, before note is taken of anything.
+pub(crate) struct Glance {
+    pub(crate) view: View,
+    memory: Option<Memory>,
+    /// How long the log is remembered to have been.
+    pub(crate) was: Option<Head>,
+    /// How long it is.
+    pub(crate) is: Head,
+}
+
 /// The home's key, as it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
@@ -527,12 +537,22 @@ impl Kernel {
         Some(Memory::of(self.caller.state.as_ref()?, secret?, &self.home.places().log))
     }
 
-    /// Reads the home; one that is none yet reads as empty.
+    /// Reads the home; one that is none yet reads as empty. Takes note of a log that has been longer, so that it is told once.
     pub fn look(&self) -> Result<View, Error> {
+        let Glance { view, memory, was, is, .. } = self.glance()?;
+        if let Some((memory, was)) = memory.zip(was).filter(|(_, was)| was.is_beyond(is)) {
+            self.missing.get_or_init(|| was.missing_in(is));
+            memory.keep(is);
+        }
+        Ok(view)
+    }
+
+    /// The same, but takes note of nothing.
+    pub(crate) fn glance(&self) -> Result<Glance, Error> {
         let mut view = self.unread();
         // Recalled before the log is opened: what is appended from here on cannot be missed.
         let memory = self.memory(view.secret.as_ref());
-        let remembered = memory.as_ref().and_then(Memory::recall);
+        let was = memory.as_ref().and_then(Memory::recall);
         let places = self.home.places();
         let pace = || Pace::every(INDEX_TELLS, self.world.now, &self.world.tell);
         view.open(&places, pace())?;
@@ -543,17 +563,13 @@ impl Kernel {
             view.words.extend(torn(log));
         }
         let is = Head { seq: view.position.highest, bytes: view.log.as_ref().map_or(0, |log| log.tail().size) };
-        if let Some((memory, was)) = memory.zip(remembered).filter(|(_, was)| was.is_beyond(is)) {
-            self.missing.get_or_init(|| was.missing_in(is));
-            memory.keep(is);
-        }
         view.words.extend(damaged(&view.position.damage, view.position.damaged));
         if view.key == Key::Missing && view.state.is_signed() {
             view.words
                 .push("the key `.secret` is missing, but this log was signed with one: no script is installed or removed".into());
             view.words.push("hint: restore .secret from a backup, mode 600".into());
         }
-        Ok(view)
+        Ok(Glance { view, memory, was, is })
     }
 
     /// Appends one batch, syncs it, and takes it into the view. Makes the home if it is none; the first batch of a log opens

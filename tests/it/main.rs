@@ -5,6 +5,7 @@ mod accounts;
 mod attacks;
 mod confinement;
 mod crashes;
+mod doctor;
 mod faces;
 mod git_history;
 mod heads;
