@@ -11,7 +11,7 @@ export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-co
 -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions -Ccodegen-units=1"
 # An explicit target keeps the flags away from build scripts.
 cargo build --quiet --release --target "$host" --target-dir "$target"
-for name in wire record receipt; do
+for name in wire record receipt account; do
     mkdir -p "corpus/$name" "artifacts/$name"
     "$target/$host/release/$name" -max_total_time="$seconds" -timeout=10 -max_len=4096 -dict="$name.dict" \
         -artifact_prefix="artifacts/$name/" -verbosity=0 -print_final_stats=1 "corpus/$name" "seeds/$name"
