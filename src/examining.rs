@@ -269,7 +269,7 @@ fn examine_log(log: &Log, view: &View, checkup: &mut Checkup) {
             "nothing need be done: the next append sets them aside in .self/torn; self verify has more",
         );
     }
-    if let Some(damaged) = damaged(&view.position.damage) {
+    if let Some(damaged) = damaged(&view.position.damage, view.position.damaged) {
         checkup.add(
             damaged,
             "self verify names each line; put a backup of events.jsonl back if you have one, nothing else brings a line back",
