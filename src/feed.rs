@@ -18,7 +18,7 @@ use crate::lines::{Lines, READ_BYTES};
 use crate::log::{Log, LogError, Windows, io_error};
 use crate::names::REST;
 use crate::record::{Line, has_name};
-use crate::rows::{Chosen, Rows};
+use crate::rows::{Chosen, Row, Rows};
 
 /// A piece of what a script is fed, from where it was poured to.
 #[derive(Debug, Clone)]
@@ -163,21 +163,8 @@ impl Feed<'_> {
         match &mut self.source {
             Source::Whole(pieces) => return Ok(pieces.pop()),
             Source::Rows(rows, windows, chosen) => {
-                while piece.is_empty() && windows.fill(chosen).map_err(failed)? {
-                    for row in windows.rows() {
-                        let line = windows.line(*row).map_err(failed)?;
-                        let is_it = match row.name {
-                            REST => has_name(line, |name| self.wanted.takes(name)),
-                            id => has_name(line, |name| name == rows.names.entry(id).name),
-                        };
-                        if !is_it && row.name != REST {
-                            return Err(failed(rows.wrong()));
-                        }
-                        if is_it {
-                            piece.extend_from_slice(line);
-                            piece.push(b'\n');
-                        }
-                    }
+                while piece.len() < READ_BYTES && windows.fill(chosen).map_err(failed)? {
+                    gather(&self.wanted, rows, windows, &mut piece).map_err(failed)?;
                 }
             }
             Source::Lines(lines, skip) => {
@@ -196,5 +183,39 @@ impl Feed<'_> {
             }
         }
         Ok((!piece.is_empty()).then(|| Piece::of(piece)))
+    }
+}
+
+/// Adds the records of a window that are wanted, each with its newline; those that stand side by side at once.
+fn gather(wanted: &Wanted, rows: &Rows, windows: &Windows<'_>, piece: &mut Vec<u8>) -> io::Result<()> {
+    let mut side_by_side: Option<Row> = None;
+    for row in windows.rows() {
+        let line = windows.line(*row)?;
+        let is_it = match row.name {
+            REST => has_name(line, |name| wanted.takes(name)),
+            id => has_name(line, |name| name == rows.names.entry(id).name),
+        };
+        if !is_it && row.name != REST {
+            return Err(rows.wrong());
+        }
+        side_by_side = match side_by_side {
+            Some(run) if is_it && run.end() + 1 == row.offset => match u32::try_from(row.end() - run.offset) {
+                Ok(bytes) => Some(Row { bytes, ..run }),
+                Err(_) => return Err(rows.wrong()),
+            },
+            run => {
+                add(windows, run, piece);
+                is_it.then_some(*row)
+            }
+        };
+    }
+    add(windows, side_by_side, piece);
+    Ok(())
+}
+
+fn add(windows: &Windows<'_>, run: Option<Row>, piece: &mut Vec<u8>) {
+    if let Some(run) = run {
+        piece.extend_from_slice(windows.bytes(run));
+        piece.push(b'\n');
     }
 }

@@ -524,6 +524,12 @@ impl<'l> Windows<'l> {
         Ok(true)
     }
 
+    /// The bytes between two places of this window that were looked at.
+    pub(crate) fn bytes(&self, run: Row) -> &[u8] {
+        let at = |offset: u64| usize::try_from(offset - self.start).unwrap_or(usize::MAX);
+        &self.bytes[at(run.offset)..at(run.end())]
+    }
+
     /// The record of a row of this window, if it stands there as a line of its own.
     pub(crate) fn line(&self, row: Row) -> io::Result<&[u8]> {
         let at = |offset: u64| usize::try_from(offset - self.start).unwrap_or(usize::MAX);

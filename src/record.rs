@@ -183,22 +183,28 @@ impl<'a> Front<'a> {
     }
 }
 
-/// Whether a line that is known to be a record has this name. Reads no more of it than it must.
+/// Whether a line that is known to be a record has a name that is picked. Reads no more of it than it must.
 #[must_use]
 pub fn has_name(line: &[u8], is_it: impl FnOnce(&str) -> bool) -> bool {
-    let front = line.get(..FRONT_BYTES_MAX).unwrap_or(line);
-    let valid =
-        std::str::from_utf8(front).or_else(|fault| std::str::from_utf8(&front[..fault.valid_up_to()])).unwrap_or_default();
-    let mut rest = Front { rest: valid };
-    let name = rest.text("{\"id\":\"").and_then(|_| rest.number(",\"seq\":")).and_then(|_| rest.text(",\"name\":\""));
-    match name {
+    match name_in_front(line).and_then(|name| std::str::from_utf8(name).ok()) {
         Some(name) => is_it(name),
         None => matches!(Line::read(line), Line::Record(record) if is_it(record.name())),
     }
 }
 
-/// How much of a line [`has_name`] looks at first, in bytes.
-const FRONT_BYTES_MAX: usize = 512;
+/// The name of a line whose front is of the form that [`write`] prints, with an id and a name without escapes.
+fn name_in_front(line: &[u8]) -> Option<&[u8]> {
+    let plain =
+        |text: &'static [u8], behind: &mut &[u8]| -> bool { behind.strip_prefix(text).map(|rest| *behind = rest).is_some() };
+    let mut rest = line;
+    let id = plain(b"{\"id\":\"", &mut rest).then(|| memchr::memchr2(b'"', b'\\', rest)).flatten()?;
+    rest = &rest[id..];
+    plain(b"\",\"seq\":", &mut rest).then_some(())?;
+    rest = &rest[rest.iter().position(|byte| !byte.is_ascii_digit())?..];
+    plain(b",\"name\":\"", &mut rest).then_some(())?;
+    let name = memchr::memchr2(b'"', b'\\', rest).filter(|end| rest[*end] == b'"')?;
+    Some(&rest[..name])
+}
 
 /// What stands at the start of a damaged line.
 #[derive(Debug)]

@@ -15,8 +15,8 @@ const GUIDES: [&str; 3] = ["README.md", "LESSONS.md", "examples/README.md"];
 const NO_RUN_MAX: usize = 6;
 
 /// What a block that is left out must need.
-const NEEDS: [&str; 10] =
-    ["claude", "codex", "gemini", "opencode", "llm ", "curl ", "cargo", "git clone", "./demo.sh", ".ci/run"];
+const NEEDS: [&str; 11] =
+    ["claude", "codex", "gemini", "opencode", "llm ", "curl ", "cargo", "git clone", "./demo.sh", "bench/", ".ci/run"];
 
 /// The fenced blocks of a Markdown text whose mark starts with `sh`: line number, mark, body.
 fn blocks(text: &str) -> Vec<(usize, String, String)> {
