@@ -357,7 +357,7 @@ impl Index {
     fn restore(&mut self, entry: Entry, log: &Log, state: &mut State, position: &mut Position) -> bool {
         let Entry { facts, position: covered, cover, snapshot } = entry;
         let events = snapshot.events();
-        let Some(rows) = open_rows(&self.folder, events) else { return false };
+        let Some(rows) = open_rows(&self.folder, events, covered.offset) else { return false };
         let fetch = |at: At| {
             let end = at.offset + u64::from(at.bytes);
             let mut bytes = vec![0; usize::try_from(at.bytes).ok().filter(|_| end <= covered.offset)?];
@@ -451,11 +451,16 @@ fn new_rows(folder: &Path) -> io::Result<Option<File>> {
     Ok(Some(file))
 }
 
-/// Opens rows, if there are that many; for reading only where they cannot be written.
-fn open_rows(folder: &Path, count: u64) -> Option<File> {
+/// Opens rows, if there are that many and the last one is no hole that a power cut left; for reading only where they cannot be
+/// written.
+fn open_rows(folder: &Path, count: u64, end: u64) -> Option<File> {
     let path = folder.join("rows");
     let file = OpenOptions::new().read(true).write(true).open(&path).or_else(|_| File::open(&path)).ok()?;
-    file.metadata().is_ok_and(|facts| facts.len() / ROW_BYTES as u64 >= count).then_some(file)
+    let Some(last) = count.checked_sub(1) else { return Some(file) };
+    let mut bytes = [0; ROW_BYTES];
+    file.read_exact_at(&mut bytes, last * ROW_BYTES as u64).ok()?;
+    let row = Row::decode(bytes);
+    (row.bytes > 0 && row.end() <= end).then_some(file)
 }
 
 fn head(file: &File, at: u64) -> Option<SlotHead> {

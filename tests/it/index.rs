@@ -231,12 +231,18 @@ fn index(home: &Home) -> std::path::PathBuf {
 #[test]
 fn an_index_that_is_deleted_or_broken_between_two_commands_is_made_anew() {
     type Deed = fn(&Home);
-    let deeds: [(&str, Deed); 9] = [
+    let deeds: [(&str, Deed); 10] = [
         ("nothing", |_| {}),
         ("no .self", |home| fs::remove_dir_all(home.join(".self")).unwrap()),
         ("no index", |home| fs::remove_dir_all(index(home)).unwrap()),
         ("no rows", |home| fs::remove_file(index(home).join("rows")).unwrap()),
         ("rows cut", |home| fs::write(index(home).join("rows"), "x").unwrap()),
+        ("a hole at the end of the rows", |home| {
+            let rows = fs::OpenOptions::new().write(true).open(index(home).join("rows")).unwrap();
+            let length = rows.metadata().unwrap().len();
+            rows.set_len(length - 16).unwrap();
+            rows.set_len(length).unwrap();
+        }),
         ("no slots", |home| fs::remove_file(index(home).join("slots")).unwrap()),
         ("both slots broken", |home| {
             let path = index(home).join("slots");
