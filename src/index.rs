@@ -103,6 +103,8 @@ pub struct Index {
     facts: Option<Facts>,
     /// The slot that was read or written last, and its generation.
     newest: Option<(u64, u64)>,
+    /// Nothing is to be written.
+    only_looks: bool,
 }
 
 /// Hears how many bytes of how many were read.
@@ -114,7 +116,13 @@ impl Index {
     pub fn of(places: &Places, secret: Option<Secret>) -> Index {
         let key = secret.as_ref().map_or(SumKey::of(&[0; 32]), sum_key);
         let (cover, pending) = (Cover::default(), Pending::default());
-        Index { folder: places.index(), secret, key, cover, pending, facts: None, newest: None }
+        Index { folder: places.index(), secret, key, cover, pending, facts: None, newest: None, only_looks: false }
+    }
+
+    /// Writes nothing from here on.
+    pub fn only_look(&mut self) {
+        self.only_looks = true;
+        self.pending.is_lost = true;
     }
 
     /// Takes a key that was made just now. What was read without it cannot be saved.
@@ -209,7 +217,8 @@ impl Index {
     fn start_over(&mut self, state: &mut State, position: &mut Position) {
         state.start_over();
         *position = Position::default();
-        (self.cover, self.pending, self.facts) = (Cover::default(), Pending::default(), None);
+        let pending = Pending { is_lost: self.only_looks, ..Pending::default() };
+        (self.cover, self.pending, self.facts) = (Cover::default(), pending, None);
     }
 
     fn take_in(&mut self, log: &Log, state: &mut State, position: &mut Position, tell: Tell<'_>) -> Result<(), LogError> {
@@ -368,7 +377,7 @@ impl Index {
         *position = covered;
         self.cover = cover;
         self.facts = Some(facts);
-        self.pending = Pending { file: Some(rows.into()), first: events, ..Pending::default() };
+        self.pending = Pending { file: Some(rows.into()), first: events, is_lost: self.only_looks, ..Pending::default() };
         true
     }
 

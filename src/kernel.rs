@@ -539,7 +539,7 @@ impl Kernel {
 
     /// Reads the home; one that is none yet reads as empty. Takes note of a log that has been longer, so that it is told once.
     pub fn look(&self) -> Result<View, Error> {
-        let Glance { view, memory, was, is, .. } = self.glance()?;
+        let Glance { view, memory, was, is } = self.read(self.unread())?;
         if let Some((memory, was)) = memory.zip(was).filter(|(_, was)| was.is_beyond(is)) {
             self.missing.get_or_init(|| was.missing_in(is));
             memory.keep(is);
@@ -547,9 +547,14 @@ impl Kernel {
         Ok(view)
     }
 
-    /// The same, but takes note of nothing.
+    /// The same, but takes note of nothing, and writes nothing.
     pub(crate) fn glance(&self) -> Result<Glance, Error> {
         let mut view = self.unread();
+        view.index.only_look();
+        self.read(view)
+    }
+
+    fn read(&self, mut view: View) -> Result<Glance, Error> {
         // Recalled before the log is opened: what is appended from here on cannot be missed.
         let memory = self.memory(view.secret.as_ref());
         let was = memory.as_ref().and_then(Memory::recall);
