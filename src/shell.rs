@@ -92,7 +92,7 @@ fn navigation(frame: &Frame<'_>) -> Markup {
     links.extend(top.map(|capability| (page::path(capability), word(capability.name.as_str()))));
     links.extend([("/brief".to_owned(), "brief".to_owned()), ("/events".to_owned(), "events".to_owned())]);
     html! {
-        nav aria-label="Pages" {
+        nav aria-label="This home" {
             ul {
                 @for (path, label) in &links {
                     li { a href=(path) aria-current=[(path == frame.here).then_some("page")] { (label) } }
