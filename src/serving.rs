@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -127,11 +127,16 @@ impl Site {
         Some((facts.dev(), facts.ino(), facts.size(), facts.mtime(), facts.mtime_nsec()))
     }
 
-    /// What the log says, if nothing was appended since it was read.
+    /// What the log says, if nothing was appended since it was read; never waits.
     #[must_use]
     pub fn at_hand(&self) -> Option<Arc<View>> {
         let facts = self.facts();
-        let seen = locked(&self.seen);
+        let seen = match self.seen.try_lock() {
+            Ok(seen) => seen,
+            Err(TryLockError::Poisoned(seen)) => seen.into_inner(),
+            // It is being read: whoever asks here must not wait.
+            Err(TryLockError::WouldBlock) => return None,
+        };
         (seen.facts.is_some() && seen.facts == facts).then(|| Arc::clone(&seen.view))
     }
 
