@@ -201,6 +201,8 @@ fn a_client_that_reads_nothing_is_given_up() {
         home.hear(&format!(r#"{{"name":"big.event","payload":{{"text":"{text}"}}}}"#));
     }
     let server = home.serve();
+    // From the first request on it holds the log.
+    server.get("/brief");
     let before = descriptors(&server);
     let mut deaf = server.connect();
     write!(deaf, "GET /events HTTP/1.1\r\nHost: {}\r\n\r\n", server.host()).unwrap();
