@@ -26,9 +26,9 @@ use crate::kernel::{BODY_BYTES_MAX, Error, Kernel};
 use crate::logbook::{Desk, Sight};
 use crate::query::Typed;
 use crate::quotation::{on_one_line, shown};
-use crate::routes::Say;
 use crate::running::Outcome;
 use crate::serve::{self, Wishes};
+use crate::shared::Say;
 use crate::turn::{Ear, Found, Kind};
 use crate::wire::{self, Reading};
 

@@ -27,8 +27,9 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Sleep, sleep};
 
+use crate::answer::{plain, set};
 use crate::gate::{HEADERS, Knock, Verdict};
-use crate::routes::{Peer, Shared, plain, set};
+use crate::shared::{Peer, Shared};
 
 /// How many connections there may be.
 pub const CONNECTIONS_MAX: usize = 64;

@@ -4,6 +4,7 @@
 
 pub mod account;
 mod ansi;
+pub mod answer;
 pub mod append;
 pub mod asking;
 pub mod audit;
@@ -69,6 +70,7 @@ pub mod page;
 pub mod pager;
 pub mod payload;
 mod piece;
+pub mod posting;
 mod proc;
 pub mod prompt;
 pub mod query;
@@ -85,8 +87,10 @@ pub mod running;
 mod scratch;
 pub mod script;
 pub mod seal;
+pub mod seeking;
 pub mod serve;
 pub mod serving;
+pub mod shared;
 pub mod shelf;
 pub mod shell;
 mod slip;

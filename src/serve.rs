@@ -18,8 +18,9 @@ use crate::bind::Bind;
 use crate::connection::{self, Board, Seat};
 use crate::gate::{Gate, Token, host_of};
 use crate::kernel::{Error, Kernel};
-use crate::routes::{Say, Shared, routes};
+use crate::routes::routes;
 use crate::serving::Site;
+use crate::shared::{Say, Shared};
 use crate::stop::Stop;
 
 /// How long answers that are under way may take when the server ends.

@@ -39,8 +39,14 @@ impl Log {
     }
 
     /// Shows the lines from the last to the first.
-    pub fn back(&self, mut each: impl FnMut(Met<'_>) -> ControlFlow<()>) -> Result<(), LogError> {
-        let mut lines = Backwards::from(self.tail.whole, |buffer: &mut [u8], at| self.file.read_exact_at(buffer, at));
+    pub fn back(&self, each: impl FnMut(Met<'_>) -> ControlFlow<()>) -> Result<(), LogError> {
+        self.back_from(self.tail.whole, each)
+    }
+
+    /// Shows the lines in front of a place, which is the start of a line, from the last to the first.
+    pub fn back_from(&self, place: u64, mut each: impl FnMut(Met<'_>) -> ControlFlow<()>) -> Result<(), LogError> {
+        let end = place.min(self.tail.whole);
+        let mut lines = Backwards::from(end, |buffer: &mut [u8], at| self.file.read_exact_at(buffer, at));
         while lines.step().map_err(io_error("read", &self.path))? {
             let met = Met { start: lines.start(), next: lines.next(), line: lines.line(), text: lines.text() };
             if each(met).is_break() {
