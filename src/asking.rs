@@ -5,9 +5,10 @@
 
 use std::os::fd::BorrowedFd;
 
+use crate::batch::Unstamped;
 use crate::brief::{brief, margin};
 use crate::event::Door;
-use crate::kernel::{Error, Kernel, Unstamped, View};
+use crate::kernel::{Error, Kernel, View};
 use crate::level::Reach;
 use crate::payload::Payload;
 use crate::prompt::{self, Offer, Scene};

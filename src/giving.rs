@@ -9,11 +9,12 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::account::{Selector, given};
+use crate::batch::Unstamped;
 use crate::capability::Declaration;
 use crate::directory::Outbox;
 use crate::event::{Door, Event};
 use crate::keeping::Kept;
-use crate::kernel::{Error, Kernel, Unstamped, View};
+use crate::kernel::{Error, Kernel, View};
 use crate::log::{Log, LogError};
 use crate::payload::Payload;
 use crate::state::State;

@@ -4,11 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::batch::Unstamped;
 use crate::capability::{Capability, Need};
 use crate::event::{Door, Event};
 use crate::hear::{Answered, Entry, Hearing, Refused, Rejected, judge};
 use crate::interpreter::shown_as;
-use crate::kernel::{Error, Kernel, Unstamped, View};
+use crate::kernel::{Error, Kernel, View};
 use crate::log::{BATCH_BYTES_MAX, LogError};
 use crate::receipt::Receipt;
 use crate::roster::Roster;

@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
+use crate::batch::{Close, Unstamped};
 use crate::capability::{Capability, Kind};
 use crate::event::{Door, Event};
 use crate::feed::{Piece, Wanted};
 use crate::hear::{Attempt, Rejected, Trial, examine};
 use crate::interpreter;
-use crate::kernel::{Close, Error, Kernel, Unstamped, View};
+use crate::kernel::{Error, Kernel, View};
 use crate::log::LogError;
 use crate::markup;
 use crate::payload::Payload;

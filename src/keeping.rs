@@ -4,10 +4,11 @@
 
 use serde::Serialize;
 
+use crate::batch::Unstamped;
 use crate::capability::{Capability, CapabilityName, Kind};
 use crate::effect::{self, page_path};
 use crate::event::Door;
-use crate::kernel::{Error, Kernel, Unstamped};
+use crate::kernel::{Error, Kernel};
 use crate::payload::Payload;
 use crate::rendering::{Unrendered, installed, moved_aside, own_pages, script_book};
 use crate::shelf::Book;

@@ -8,14 +8,14 @@ use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::Serialize;
 
 use crate::account::LineFault;
-use crate::append::{Disk, Torn, Writer};
+use crate::append::{Disk, Writer};
+use crate::batch::{Batches, Close, Sealer, Stamp, Unstamped, opening};
 use crate::capability::{Capability, Declaration};
 use crate::directory::AccountError;
 use crate::event::{Door, Draft, Event, Speaker};
@@ -27,13 +27,11 @@ use crate::index::Index;
 use crate::interpreter::{InterpreterFault, ShebangFault};
 use crate::level::{Level, Reach, Sandbox};
 use crate::log::{BATCH_BYTES_MAX, Damage, Log, LogError, Places, Position};
-use crate::moment;
 use crate::pace::Pace;
 use crate::payload::Payload;
 use crate::receipt::{SECRET_BYTES, Secret};
-use crate::record::{Frame, RECORD_BYTES_MAX, front, write};
+use crate::record::{RECORD_BYTES_MAX, write};
 use crate::script::ScriptError;
-use crate::seal::{Chain, Seal};
 use crate::shelf::ShelfError;
 use crate::state::State;
 use crate::stop::Stop;
@@ -78,6 +76,8 @@ pub struct Kernel {
     pub(crate) ran_at: Mutex<Option<Level>>,
     /// What ends its scripts, where it is more than one verb's.
     pub(crate) stop: Option<Stop>,
+    /// What it appends may go together with, if others of its process write the same log.
+    pub(crate) convoy: Option<Arc<Batches>>,
 }
 
 /// Who calls, and from where.
@@ -401,107 +401,11 @@ impl View {
     }
 }
 
-/// What is to be stamped.
-pub(crate) struct Unstamped {
-    pub(crate) name: Cow<'static, str>,
-    pub(crate) payload: Payload,
-    pub(crate) door: Door<'static>,
-    /// What it brings from the home it comes from; an event that is born here brings nothing.
-    pub(crate) own: Option<Own>,
-}
-
-/// A moment and a speaker that an event keeps.
-pub(crate) struct Own {
-    /// When it happened; `None` for now.
-    pub(crate) occurred_at: Option<String>,
-    /// Who said so; `None` for nobody.
-    pub(crate) by: Option<String>,
-}
-
-impl Unstamped {
-    pub(crate) fn word(word: Word, door: Door<'static>, payload: Payload) -> Unstamped {
-        Unstamped { name: Cow::Borrowed(word.name()), payload, door, own: None }
-    }
-
-    pub(crate) fn refused(refused: &Refused) -> Unstamped {
-        Unstamped::word(Word::EventRefused, Door::Kernel, Payload::of(refused))
-    }
-}
-
-/// What the records of one batch share.
-struct Stamp {
-    id: String,
-    n: usize,
-    now: Timestamp,
-    highest: u64,
-}
-
-impl Stamp {
-    fn event(&self, at: usize, entry: Unstamped, speaker: Option<&Speaker>) -> Event<'static> {
-        let Own { occurred_at, by } = entry.own.unwrap_or_else(|| {
-            let speaker = speaker.filter(|_| entry.door != Door::Kernel);
-            Own { occurred_at: None, by: speaker.map(|by| by.as_str().to_owned()) }
-        });
-        Event {
-            seq: self.highest + 1 + at as u64,
-            id: Cow::Owned(Frame::id(&self.id, at + 1, self.n)),
-            name: entry.name,
-            occurred_at: Cow::Owned(occurred_at.unwrap_or_else(|| moment::text(moment::after(self.now, at)))),
-            by: by.map(Cow::Owned),
-            via: Some(entry.door),
-            payload: Cow::Owned(entry.payload.into_raw()),
-        }
-    }
-}
-
-/// How a batch ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Close {
-    /// With what was asked for.
-    Open,
-    /// The same; what opens a log is enough to make one.
-    Opening,
-    /// With a seal behind that, if anything was asked for.
-    Sealed,
-    /// With a seal, even if nothing was asked for.
-    Seal,
-}
-
-impl Close {
-    fn seals(self) -> bool {
-        matches!(self, Close::Sealed | Close::Seal)
-    }
-}
-
-/// What a seal at the end of a batch needs: the key, and the digest over the log in front of the batch.
-pub(crate) struct Sealer {
-    secret: Secret,
-    chain: Chain,
-}
-
-impl Sealer {
-    /// Makes the seal: an event without a payload yet, behind these lines of its batch.
-    fn close(mut self, lines: &[u8], bare: Event<'static>) -> Event<'static> {
-        for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            self.chain.take_line(line.strip_suffix(b"\n").unwrap_or(line), self.chain.offset() == 0);
-        }
-        let seal = Seal::sign(&self.secret, &self.chain, bare.seq - 1, front(&bare).as_bytes());
-        Event { payload: Cow::Owned(Payload::of(&seal).into_raw()), ..bare }
-    }
-}
-
-#[derive(Serialize)]
-struct Recovered<'a> {
-    offset: u64,
-    bytes: u64,
-    sha256: &'a str,
-}
-
 impl Kernel {
     /// A kernel over this home, for this caller.
     #[must_use]
     pub fn new(home: Home, caller: Caller, world: World) -> Kernel {
-        Kernel { home, caller, world, missing: OnceLock::new(), ran_at: Mutex::default(), stop: None }
+        Kernel { home, caller, world, missing: OnceLock::new(), ran_at: Mutex::default(), stop: None, convoy: None }
     }
 
     /// What the caller should be told about the end of the log, whatever becomes of the verb; a line each.
@@ -709,19 +613,6 @@ impl Kernel {
 fn sealer(view: &mut View, close: Close, log: &Log) -> Result<Option<Sealer>, LogError> {
     let Some(secret) = view.secret.clone().filter(|_| close.seals()) else { return Ok(None) };
     Ok(Some(Sealer { secret, chain: view.index.chain(log, &view.position)? }))
-}
-
-/// What the kernel itself puts in front of a batch, and how much of it there is.
-fn opening(position: &Position, torn: Option<&Torn>) -> (usize, Vec<Unstamped>) {
-    let mut batch = Vec::new();
-    if position.highest == 0 {
-        batch.push(Unstamped::word(Word::KernelInitialized, Door::Kernel, Payload::empty()));
-    }
-    if let Some(Torn { offset, bytes, sha256 }) = torn {
-        let payload = Payload::of(&Recovered { offset: *offset, bytes: *bytes, sha256 });
-        batch.push(Unstamped::word(Word::LogRecovered, Door::Kernel, payload));
-    }
-    (batch.len(), batch)
 }
 
 /// What there is to say of a tail that is passed over.

@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::{Ledger, Occurrence};
 use crate::asking::{Prompted, prompted};
+use crate::batch::{Close, Own, Unstamped};
 use crate::directory::{Account, AccountError, Deposits};
 use crate::effect;
 use crate::event::{Door, Event};
-use crate::kernel::{Close, Error, Kernel, Own, Unstamped, View};
+use crate::kernel::{Error, Kernel, View};
 use crate::log::{Log, LogError, Position};
 use crate::pace::Pace;
 use crate::payload::Payload;

@@ -124,6 +124,39 @@ pub enum LogError {
     },
 }
 
+impl LogError {
+    /// Whether the log is sure to be as it was.
+    #[must_use]
+    pub fn is_before_the_write(&self) -> bool {
+        match self {
+            LogError::NotAFile(_) | LogError::Busy(_) | LogError::BatchTooLarge { .. } | LogError::Write { .. } => true,
+            LogError::Io { .. } | LogError::Damage { .. } | LogError::Unknown { .. } => false,
+        }
+    }
+
+    /// The same fault, for somebody else whom it befell.
+    #[must_use]
+    pub fn again(&self) -> LogError {
+        let same = |source: &io::Error| match source.raw_os_error() {
+            Some(code) => io::Error::from_raw_os_error(code),
+            None => io::Error::new(source.kind(), source.to_string()),
+        };
+        match self {
+            LogError::Io { act, path, source } => LogError::Io { act, path: path.clone(), source: same(source) },
+            LogError::NotAFile(path) => LogError::NotAFile(path.clone()),
+            LogError::Busy(path) => LogError::Busy(path.clone()),
+            LogError::BatchTooLarge { bytes } => LogError::BatchTooLarge { bytes: *bytes },
+            LogError::Write { path, mount, source } => {
+                LogError::Write { path: path.clone(), mount: mount.clone(), source: same(source) }
+            }
+            LogError::Damage { path, mount, base, source } => {
+                LogError::Damage { path: path.clone(), mount: mount.clone(), base: *base, source: same(source) }
+            }
+            LogError::Unknown { path, source } => LogError::Unknown { path: path.clone(), source: same(source) },
+        }
+    }
+}
+
 pub(crate) fn io_error<'p>(act: &'static str, path: &'p Path) -> impl FnOnce(io::Error) -> LogError + use<'p> {
     move |source| LogError::Io { act, path: path.to_owned(), source }
 }

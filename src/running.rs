@@ -10,12 +10,13 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::batch::Unstamped;
 use crate::capability::{Capability, CapabilityName, Kind, Need};
 use crate::event::{Door, Draft};
 use crate::feed::Wanted;
 use crate::grant::help;
 use crate::hear::{Refused, spelled};
-use crate::kernel::{Error, Kernel, Unstamped, View};
+use crate::kernel::{Error, Kernel, View};
 use crate::level::Level;
 use crate::lock::{Lock, LockFault};
 use crate::payload::Payload;
@@ -136,7 +137,7 @@ impl Kernel {
             return Ok(());
         }
         outcome.recorded = true;
-        for event in self.commit(view, batch)? {
+        for event in self.commit_joined(view, batch)? {
             match event.parse::<Refused>().filter(|_| event.name == Word::EventRefused.name()) {
                 Some(refused) => outcome.words.push(format!("refused {}: {}", refused.name, refused.reason)),
                 None => outcome.text.push_str(&format!("appended seq {} {}\n", event.seq, event.name)),
@@ -181,7 +182,7 @@ impl Kernel {
             sha256: &digest,
         });
         outcome.recorded = true;
-        self.commit(view, vec![Unstamped::word(Word::CapabilityDied, Door::Kernel, payload)]).map(drop)
+        self.commit_joined(view, vec![Unstamped::word(Word::CapabilityDied, Door::Kernel, payload)]).map(drop)
     }
 
     /// Waits until no other run of the command is under way.

@@ -13,10 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::batch::Close;
 use crate::capability::Capability;
 use crate::effect::newest_consumed;
 use crate::event::{Door, Event, Speaker};
-use crate::kernel::{Caller, Close, Error, Kernel, View};
+use crate::kernel::{Caller, Error, Kernel, View};
 use crate::log::Log;
 use crate::rendering::installed;
 use crate::running::Outcome;
@@ -78,6 +79,7 @@ impl Kernel {
         let caller = Caller { speaker, mind: None, folder, ..self.caller.clone() };
         let mut beside = Kernel::new(self.home.clone(), caller, self.world);
         beside.stop = Some(stop);
+        beside.convoy = self.convoy.clone();
         beside
     }
 }
@@ -89,7 +91,8 @@ impl Site {
     /// # Errors
     /// When the home can be neither read nor made, or a signal came.
     pub fn open(kernel: &Kernel, stop: Stop, progress: impl Fn(&str)) -> Result<(Site, Vec<String>), Error> {
-        let kernel = kernel.beside(None, stop);
+        let mut kernel = kernel.beside(None, stop);
+        kernel.convoy = Some(Arc::default());
         let mut view = kernel.look()?;
         if view.position.highest == 0 {
             kernel.commit_with(&mut view, Close::Opening, |_, _, _| Ok(Vec::new()))?;

@@ -13,10 +13,11 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::audit::{Audit, FAULTS_NAMED_MAX, Fault, Place, SetAside};
+use crate::batch::Close;
 use crate::capability::{Capability, Kind};
 use crate::effect::{self, Held, page_path, script_path};
 use crate::head::{Head, Memory};
-use crate::kernel::{Close, Error, Kernel, Key, View};
+use crate::kernel::{Error, Kernel, Key, View};
 use crate::lines::copy;
 use crate::log::Log;
 use crate::pace::Pace;
