@@ -16,6 +16,7 @@ pub mod browser;
 pub mod browsing;
 pub mod capability;
 pub mod cell;
+mod claim;
 pub mod cli;
 pub mod completing;
 mod confine;

@@ -75,7 +75,7 @@ impl Drop for Scratch {
 }
 
 /// Removes a folder and all below it, also where a script took its own rights away.
-fn remove(folder: &Path) -> io::Result<()> {
+pub(crate) fn remove(folder: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(folder) {
         Err(fault) if fault.kind() == io::ErrorKind::PermissionDenied => {
             open_up(folder)?;

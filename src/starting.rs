@@ -14,6 +14,7 @@ use std::time::Duration;
 use signal_hook::{SigId, flag, low_level};
 
 use crate::capability::{Capability, Need};
+use crate::claim::Claim;
 use crate::feed::Piece;
 use crate::grant::{self, Place};
 use crate::interpreter::{self, Shebang};
@@ -57,6 +58,7 @@ impl Kernel {
         let name = format!("self-{}", hex::encode(self.random::<16>()?));
         let scratch = self.caller.scratch.canonicalize().unwrap_or_else(|_| self.caller.scratch.clone());
         let environment = self.environment(order, &scratch.join(&name));
+        let _claim = Claim::take(&self.home.own().join("scratch"), &scratch.join(&name));
         let signals = match &self.stop {
             Some(stop) => Signals::lasting(stop),
             None => Signals::catch().map_err(Error::Signals)?,

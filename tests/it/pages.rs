@@ -637,3 +637,39 @@ fn a_signal_while_pages_render_ends_the_command_with_its_status() {
     assert_eq!(child.wait().unwrap().code(), Some(143));
     assert_eq!(home.count("a.b"), 1);
 }
+
+#[test]
+fn what_a_killed_run_left_in_tmp_is_removed_by_the_next_run_and_nothing_else_is() {
+    let home = with_count();
+    let slow = "#!/bin/sh\n: > \"$TMPDIR/made\"\n[ \"$1\" = slow ] && sleep 300\necho '{\"name\":\"x.x\"}'\n";
+    home.hear(&(command("x") + &fence("command/x", slow)));
+    let (scratch, claims) = (home.join("scratch"), home.join(".self/scratch"));
+    let bystander = scratch.join(format!("self-{}", "0".repeat(32)));
+    fs::create_dir_all(&bystander).unwrap();
+    let run = |arguments: &[&str]| home.run([&["run", "x"], arguments].concat()).env("TMPDIR", &scratch);
+    let left = || fs::read_dir(&scratch).unwrap().count() - 1;
+    let slow = || {
+        let child =
+            run(&["slow"]).into_command().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        wait_until("the script runs", || {
+            fs::read_dir(&scratch).unwrap().any(|entry| entry.unwrap().path().join("made").exists())
+        });
+        child
+    };
+    let mut child = slow();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(left(), 1, "nobody was there to remove it");
+    // A claim that names another folder is nobody's.
+    fs::write(claims.join(format!("self-{}", "1".repeat(32))), bystander.as_os_str().as_encoded_bytes()).unwrap();
+    run(&[]).stdout_has(&["appended seq"]).check();
+    assert_eq!((left(), bystander.exists()), (0, true));
+    assert_eq!(fs::read_dir(&claims).unwrap().count(), 0);
+    let mut child = slow();
+    home.hear(&(projector("other", "x.x") + &fence("projector/other", "#!/bin/sh\necho '<p>x</p>'\n")));
+    assert_eq!(left(), 1, "it is under way");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    home.run(["rehydrate"]).env("TMPDIR", &scratch).stdout_any().stderr_any().check();
+    assert_eq!(left(), 0);
+}

@@ -85,6 +85,7 @@ const HOUSE: &[(&str, &[Touch])] = &[
     ("cell", &[Touch::Processes, Touch::Stdio]),
     ("limit", &[]),
     ("scratch", &[Touch::Disk]),
+    ("claim", &[Touch::Disk]),
     ("script", &[Touch::Disk, Touch::Processes, Touch::Clock]),
     ("marker", &[Touch::Disk, Touch::Processes, Touch::Clock]),
     ("job", &[Touch::Disk, Touch::Processes, Touch::Clock]),
