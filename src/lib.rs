@@ -23,6 +23,7 @@ mod confine;
 pub mod connection;
 pub mod contract;
 mod convoy;
+mod copies;
 pub mod depth;
 pub mod directory;
 pub mod doctor;

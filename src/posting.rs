@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
@@ -33,7 +34,7 @@ const EXCESS_BYTES_MAX: usize = 1 << 20;
 
 /// Runs a command with the fields of a form.
 pub(crate) async fn run(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     view: &View,
     name: &str,
     parts: &Parts,
@@ -43,7 +44,7 @@ pub(crate) async fn run(
     let unknown = || Refusal::of(&Error::NoCommand(name.to_owned()));
     let name = decoded(name.as_bytes(), false).ok_or_else(unknown)?;
     let known = CapabilityName::inherited(&name).map(|name| Capability { kind: Kind::Command, name });
-    known.filter(|command| view.state.standing(command).is_some()).ok_or_else(unknown)?;
+    let command = known.filter(|command| view.state.standing(command).is_some()).ok_or_else(unknown)?;
     let body = read_body(body, &parts.headers).await?;
     let kind = parts.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     let typed = fields(kind, &body).map_err(|fault| match fault {
@@ -52,11 +53,7 @@ pub(crate) async fn run(
     })?;
     let claim = parts.headers.get("x-self-caller").map(|claim| String::from_utf8_lossy(claim.as_bytes()).into_owned());
     let arguments: Vec<OsString> = typed.iter().map(|field| field.value.clone().into()).collect();
-    let (client, speaker, command) = (host_of(peer.0), Speaker::claimed(claim), name.clone());
-    let permit = shared.runs.acquire().await.map_err(|_| Refusal::closing())?;
-    let ran = shared.work(move |site| Ok(site.run(client, speaker, &command, &arguments))).await?;
-    drop(permit);
-    shared.grew.notify_one();
+    let ran = shared.run(host_of(peer.0), Speaker::claimed(claim), command, arguments).await?;
     let from = came_from(parts);
     let outcome = match ran {
         Ok(outcome) => outcome,
@@ -65,7 +62,6 @@ pub(crate) async fn run(
             return Ok(failure(view, parts, status, &name, &words, "", &typed, from.as_deref()));
         }
     };
-    (shared.say)(&outcome.words);
     if outcome.status != 0 {
         let said = String::from_utf8_lossy(&outcome.stderr);
         let mut words = outcome.words;

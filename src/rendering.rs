@@ -43,6 +43,19 @@ pub struct Derived {
     pub stopped: Option<u8>,
 }
 
+impl Derived {
+    fn tell(&mut self, outcome: Result<Option<PathBuf>, String>) {
+        match outcome {
+            Ok(None) => {}
+            Ok(Some(moved)) => self.words.push(moved_aside(&moved)),
+            Err(fault) => {
+                self.words.push(fault);
+                self.failed = true;
+            }
+        }
+    }
+}
+
 /// Why a page could not be rendered.
 pub(crate) enum Unrendered {
     /// In words.
@@ -64,48 +77,47 @@ impl Kernel {
 
     /// Brings the derived files in line with the log: scripts placed or taken away, pages rendered, the kernel's own pages.
     pub(crate) fn derive(&self, view: &View) -> Derived {
-        let mut derived = Derived::default();
-        if !view.can_judge() {
-            return derived;
-        }
-        let shelf = self.shelf();
-        let held = self.held(view);
-        let plan = effect::plan(&view.state, &held);
+        let (stale, mut derived) = self.derive_but_pages(view);
         let moment = self.aside_moment();
-        let mut told = |outcome: Result<Option<PathBuf>, String>| match outcome {
-            Ok(None) => {}
-            Ok(Some(moved)) => derived.words.push(moved_aside(&moved)),
-            Err(fault) => {
-                derived.words.push(fault);
-                derived.failed = true;
-            }
-        };
-        let put = |book: Book| shelf.put(&book, &moment).map_err(|fault| fault.to_string());
-        for capability in &plan.place {
-            if let Some(installed) = installed(view, capability) {
-                told(put(script_book(capability, installed)));
-            }
-        }
-        for path in &plan.remove {
-            told(shelf.remove(path, &moment).map_err(|fault| fault.to_string()));
-        }
-        for capability in &plan.render {
+        for capability in &stale {
             match self.render(view, capability) {
-                Ok(book) => told(put(book)),
-                Err(Unrendered::Failed(fault)) => told(Err(fault)),
+                Ok(book) => derived.tell(self.shelf().put(&book, &moment).map_err(|fault| fault.to_string())),
+                Err(Unrendered::Failed(fault)) => derived.tell(Err(fault)),
                 Err(Unrendered::Stopped(signal)) => {
                     derived.stopped = Some(signal);
                     return derived;
                 }
             }
         }
+        derived
+    }
+
+    /// The same but for the pages of projectors: gives those that have to be rendered.
+    pub(crate) fn derive_but_pages(&self, view: &View) -> (Vec<Capability>, Derived) {
+        let mut derived = Derived::default();
+        if !view.can_judge() {
+            return (Vec::new(), derived);
+        }
+        let shelf = self.shelf();
+        let held = self.held(view);
+        let plan = effect::plan(&view.state, &held);
+        let moment = self.aside_moment();
+        let put = |book: Book| shelf.put(&book, &moment).map_err(|fault| fault.to_string());
+        for capability in &plan.place {
+            if let Some(installed) = installed(view, capability) {
+                derived.tell(put(script_book(capability, installed)));
+            }
+        }
+        for path in &plan.remove {
+            derived.tell(shelf.remove(path, &moment).map_err(|fault| fault.to_string()));
+        }
         for book in own_pages(view) {
             let is_intact = held.get(&book.path).is_some_and(|held| held.is_intact);
             if !is_intact || shelf.read(&book.path).is_none_or(|bytes| bytes != book.bytes) {
-                told(put(book));
+                derived.tell(put(book));
             }
         }
-        derived
+        (plan.render, derived)
     }
 
     /// What is recorded of the derived files. Records from ahead of the log's end are forgotten: an older log was put back.

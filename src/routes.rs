@@ -27,6 +27,9 @@ use crate::span::Span;
 use crate::stream::{Stretch, live};
 use crate::today::{EVENTS_MAX, Visit, today};
 
+const HTML: &str = "text/html; charset=utf-8";
+const TEXT: &str = "text/plain; charset=utf-8";
+
 /// The routes.
 pub(crate) fn routes(shared: Arc<Shared>) -> Router {
     Router::new()
@@ -80,19 +83,32 @@ async fn today_of(shared: &Shared, view: &View, headers: &HeaderMap) -> Answer {
 }
 
 async fn kernel(State(shared): Shares, headers: HeaderMap) -> Answer {
-    match shared.view().await {
-        Err(refusal) => refused(None, &headers, &refusal),
-        Ok(view) => {
-            let frame = Frame { title: "This instance", here: "/kernel", state: &view.state, words: &[], live: true };
-            document(200, &frame, &shell::Body::Ours(PreEscaped(page::kernel(&view.state))))
-        }
-    }
+    copied(&shared, &headers, HTML, "/kernel", |view| {
+        let frame = Frame { title: "This instance", here: "/kernel", state: &view.state, words: &[], live: true };
+        shell::document(&frame, &shell::Body::Ours(PreEscaped(page::kernel(&view.state))))
+    })
+    .await
 }
 
 async fn brief_text(State(shared): Shares, headers: HeaderMap) -> Answer {
-    match shared.view().await {
-        Err(refusal) => refused(None, &headers, &refusal),
-        Ok(view) => file("text/plain; charset=utf-8", brief(&view.state)),
+    copied(&shared, &headers, TEXT, "/brief", |view| brief(&view.state)).await
+}
+
+/// A page that is a function of the view alone.
+async fn copied(
+    shared: &Shared,
+    headers: &HeaderMap,
+    kind: &'static str,
+    path: &'static str,
+    make: fn(&View) -> String,
+) -> Answer {
+    let view = match shared.view().await {
+        Ok(view) => view,
+        Err(refusal) => return refused(None, headers, &refusal),
+    };
+    match shared.copy(&view, path.to_owned(), move |_, view| Ok(make(view))).await {
+        Ok(copy) => file(kind, copy),
+        Err(refusal) => refused(Some(&view), headers, &refusal),
     }
 }
 
@@ -188,13 +204,7 @@ async fn rest(State(shared): Shares, Extension(peer): Extension<Peer>, request: 
 }
 
 async fn projection(shared: &Shared, view: &Arc<View>, projector: &Capability, here: &str, headers: &HeaderMap) -> Answer {
-    let page = match shared.site.kept(view, projector) {
-        Some(page) => Ok(page),
-        None => {
-            let (view, projector) = (Arc::clone(view), projector.clone());
-            shared.work(move |site| site.page(&view, &projector)).await
-        }
-    };
+    let page = shared.page(view, projector).await;
     match page.as_deref() {
         Err(refusal) => refused(Some(view), headers, refusal),
         Ok(Page { made: Err(words), .. }) => refused(Some(view), headers, &Refusal::new(500, words)),

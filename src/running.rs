@@ -64,11 +64,19 @@ struct Died<'a> {
 impl Kernel {
     /// Runs a command with these arguments, and appends what it emits.
     pub fn run(&self, name: &str, arguments: &[OsString]) -> Result<Outcome, Error> {
-        self.run_through(&Door::Cli, name, arguments)
+        let (mut outcome, view) = self.run_through(&Door::Cli, name, arguments)?;
+        let derived = self.derive(&view);
+        outcome.words.extend(derived.words);
+        if let Some(signal) = derived.stopped {
+            outcome.words.push(format!("rendering was ended by signal {signal}; the next command goes on with it"));
+            outcome.status = 128 + signal;
+        }
+        Ok(outcome)
     }
 
-    /// The same through this door. No argument that comes over http is a file of this machine.
-    pub(crate) fn run_through(&self, door: &Door<'static>, name: &str, arguments: &[OsString]) -> Result<Outcome, Error> {
+    /// The same through this door, and what the log says then; the derived files are left as they are. No argument that comes over
+    /// http is a file of this machine.
+    pub(crate) fn run_through(&self, door: &Door<'static>, name: &str, arguments: &[OsString]) -> Result<(Outcome, View), Error> {
         let view = self.look()?;
         let name = CapabilityName::inherited(name).ok_or_else(|| Error::NoCommand(name.to_owned()))?;
         let capability = Capability { kind: Kind::Command, name };
@@ -103,13 +111,7 @@ impl Kernel {
             Err(reason) => self.bury(&mut view, &mut outcome, &capability, &ran, &reason)?,
         }
         outcome.words.append(&mut view.words);
-        let derived = self.derive(&view);
-        outcome.words.extend(derived.words);
-        if let Some(signal) = derived.stopped {
-            outcome.words.push(format!("rendering was ended by signal {signal}; the next command goes on with it"));
-            outcome.status = 128 + signal;
-        }
-        Ok(outcome)
+        Ok((outcome, view))
     }
 
     fn feed(

@@ -20,7 +20,7 @@ use crate::gate::{Gate, Token, host_of};
 use crate::kernel::{Error, Kernel};
 use crate::routes::routes;
 use crate::serving::Site;
-use crate::shared::{Say, Shared};
+use crate::shared::{Say, Shared, WORKERS_MAX};
 use crate::stop::Stop;
 
 /// How long answers that are under way may take when the server ends.
@@ -32,8 +32,8 @@ const SEAL_WAITS: Duration = Duration::from_millis(500);
 /// How long a connection that could not be taken is waited for anew.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How many threads work at the same time.
-const THREADS_MAX: usize = 24;
+/// How many threads work at the same time: what is limited, the pieces of the log that are being sent, and the seal.
+const THREADS_MAX: usize = WORKERS_MAX + 4;
 
 /// How long a thread without work stays.
 const THREAD_STAYS: Duration = Duration::from_secs(1);
@@ -205,6 +205,8 @@ async fn attend(listener: TcpListener, shared: &Arc<Shared>, stop: &Stop) -> io:
     let board = Arc::new(Board::default());
     let looking = Arc::clone(shared);
     tokio::spawn(async move { looking.watch().await });
+    let deriving = Arc::clone(shared);
+    tokio::spawn(async move { deriving.derive().await });
     'open: while stop.signal().is_none() {
         let accepted = tokio::select! { () = &mut over => break, accepted = listener.accept() => accepted };
         match accepted {

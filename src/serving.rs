@@ -1,8 +1,8 @@
 //! Serving: a home kept at hand for many requests at once.
 //!
 //! What was read of the log stays in memory and is brought up to date by one look at the file a request; pages are rendered when
-//! their events came, washed once, and kept. Knows no network. The invariant: what is answered is never older than the log was when
-//! the request came, and no lock is held while a script runs but that of its own page.
+//! their events came, washed once, and kept. Knows no network, and leaves to its caller that a page is made once for all who ask. The
+//! invariant: what is answered is never older than the log was when the request came, and no lock is held while a script runs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -35,8 +35,6 @@ pub struct Site {
     kernel: Kernel,
     seen: Mutex<Seen>,
     pages: Mutex<BTreeMap<String, Arc<Page>>>,
-    /// A lock for each page that is being rendered.
-    making: Mutex<BTreeMap<String, Arc<Mutex<()>>>>,
     recorded: AtomicBool,
 }
 
@@ -107,7 +105,7 @@ impl Site {
         words.extend(kernel.missing());
         words.extend(kernel.unconfined());
         let seen = Mutex::new(Seen { view: Arc::new(view), facts: None });
-        let site = Site { kernel, seen, pages: Mutex::default(), making: Mutex::default(), recorded: AtomicBool::new(false) };
+        let site = Site { kernel, seen, pages: Mutex::default(), recorded: AtomicBool::new(false) };
         Ok((site, words))
     }
 
@@ -170,18 +168,13 @@ impl Site {
         (is_current && page.until.is_none_or(|until| self.now() < until)).then_some(page)
     }
 
-    /// The page of an installed projector; rendered if events came since, by one caller for all that ask for it.
+    /// The page of an installed projector; rendered if events came since.
     ///
     /// # Errors
     /// When a signal ended its run, or there is no such projector.
     pub fn page(&self, view: &View, capability: &Capability) -> Result<Arc<Page>, Error> {
         let name = capability.name.as_str();
         let Some(installed) = installed(view, capability) else { return Err(Error::NoProjection(name.to_owned())) };
-        let making = Arc::clone(locked(&self.making).entry(name.to_owned()).or_default());
-        let _one = locked(&making);
-        if let Some(page) = self.kept(view, capability) {
-            return Ok(page);
-        }
         let mut words = Vec::new();
         let bytes = self.kernel.live_page(view, capability, &mut words)?;
         let washed = match bytes {
@@ -231,10 +224,18 @@ impl Site {
     pub fn run(&self, client: String, speaker: Option<Speaker>, name: &str, arguments: &[OsString]) -> Result<Outcome, Error> {
         let stop = self.kernel.stop.clone().unwrap_or_default();
         let outcome = self.kernel.beside(speaker, stop).run_through(&Door::Http(client.into()), name, arguments);
+        let outcome = outcome.map(|(outcome, _)| outcome);
         if outcome.as_ref().is_ok_and(|outcome| outcome.recorded) {
             self.recorded.store(true, Ordering::SeqCst);
         }
         outcome
+    }
+
+    /// Brings the derived files in line with the log, but for pages: gives those that have to be made anew, and what to say.
+    #[must_use]
+    pub fn derive(&self, view: &View) -> (Vec<Capability>, Vec<String>) {
+        let (stale, derived) = self.kernel.derive_but_pages(view);
+        (stale, derived.words)
     }
 
     /// Seals the log, if anything was recorded through this site.

@@ -34,6 +34,7 @@ mod seals;
 mod serve;
 mod serve_load;
 mod serve_pages;
+mod serve_slow;
 mod server;
 mod shell_completion;
 mod shell_machine;

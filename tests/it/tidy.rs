@@ -119,6 +119,7 @@ const HOUSE: &[(&str, &[Touch])] = &[
     ("serving", &[Touch::Disk]),
     ("stream", &[]),
     ("answer", &[]),
+    ("copies", &[]),
     ("shared", &[]),
     ("posting", &[]),
     ("routes", &[]),
