@@ -7,17 +7,14 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use crate::event::{Door, Event};
+use crate::event::Event;
 use crate::head::Head;
-use crate::kernel::{DAMAGE_NAMED_MAX, Error, Kernel, Key, View, damaged, torn};
+use crate::kernel::{DAMAGE_NAMED_MAX, Error, Kernel, damaged, torn};
 use crate::listing::Manner;
 use crate::log::{Damage, Log, LogError};
 use crate::query::{Query, Span};
 use crate::quotation::on_one_line;
-use crate::receipt::{Form, Verified, verify};
 use crate::record::{Line, Record};
-use crate::state::State;
-use crate::vocabulary::Word;
 
 /// In which form events are shown.
 #[derive(Debug, Clone)]
@@ -114,7 +111,7 @@ impl Kernel {
         match shape {
             Shape::Stored { .. } => shape.write(&event, &text, out).map_err(BrowseFault::Out)?,
             Shape::Listed(manner) => {
-                let receipt = self.receipt_in_words(&log, &view, &event)?;
+                let receipt = view.receipt_in_words(&log, &event)?;
                 out.write_all(manner.sheet(&event, receipt.as_deref()).as_bytes()).map_err(BrowseFault::Out)?;
             }
         }
@@ -136,50 +133,6 @@ impl Kernel {
         }
         Ok(())
     }
-
-    /// What is proven of a receipt, and whether it is in force; `None` for any other event.
-    fn receipt_in_words(&self, log: &Log, view: &View, event: &Event<'_>) -> Result<Option<String>, Error> {
-        if Word::of(&event.name) != Some(Word::ScriptCompiled) {
-            return Ok(None);
-        }
-        if !matches!(event.via, None | Some(Door::Kernel)) {
-            return Ok(Some("not the kernel's own: it did not come through its door, and installs nothing".to_owned()));
-        }
-        let Some(secret) = &view.secret else {
-            return Ok(Some(match view.key {
-                Key::Missing => "not proven: the key `.secret` is missing; nothing is installed by it".to_owned(),
-                Key::Here | Key::Refused => "not proven: the key `.secret` cannot be used; nothing is installed by it".to_owned(),
-            }));
-        };
-        let mut before = State::new(Some(secret.clone()));
-        let mut reached = false;
-        log.all(|other| {
-            reached |= other.seq == event.seq;
-            if !reached {
-                before.apply(&other);
-            }
-        })?;
-        Ok(Some(match verify(secret, event, before.before()) {
-            Some(receipt) => verified_in_words(&view.state, event.seq, &receipt),
-            None => {
-                "not verified: the key did not sign this for this place in the log, and nothing is installed by it".to_owned()
-            }
-        }))
-    }
-}
-
-fn verified_in_words(state: &State, seq: u64, receipt: &Verified) -> String {
-    let capability = on_one_line(&receipt.capability().to_string());
-    let author = receipt.author().map_or_else(String::new, |author| format!(", written by {}", on_one_line(author)));
-    let older = if receipt.form() == Form::V3 { "" } else { ", of an older form" };
-    let standing = state.standing(receipt.capability());
-    let force = match standing.map(|standing| standing.installed().map(|installed| installed.seq)) {
-        Some(Some(newest)) if newest == seq => "in force".to_owned(),
-        Some(Some(newest)) => format!("not in force: the receipt at seq {newest} is"),
-        Some(None) => "not in force: the declaration it was signed for does not stand".to_owned(),
-        None => "not in force: it was retired".to_owned(),
-    };
-    format!("verified{older}, {force}; for {capability}{author}")
 }
 
 /// The event of this number, the first if several claim it, and its stored line.

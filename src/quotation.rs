@@ -33,6 +33,15 @@ pub fn on_one_line(text: &str) -> String {
     escaped(text, |_| false)
 }
 
+/// The start of a text on one line, with a mark where it was cut.
+#[must_use]
+pub fn start(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => on_one_line(&text[..end]) + "…",
+        None => on_one_line(text),
+    }
+}
+
 /// Puts a text on one line of a prompt, where no tag in it may end a thought.
 #[must_use]
 pub fn flattened(text: &str) -> String {
