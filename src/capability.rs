@@ -237,10 +237,13 @@ pub enum DeclarationFault {
 /// name safe for where it is to stand.
 #[must_use]
 pub fn argument(name: &str, type_word: &str, shown: impl Fn(&str) -> String) -> String {
-    match type_word.split(|char: char| !char.is_alphanumeric()).any(|word| word == "optional") {
-        true => format!("[{}]", shown(name)),
-        false => format!("<{}>", shown(name)),
-    }
+    if is_optional(type_word) { format!("[{}]", shown(name)) } else { format!("<{}>", shown(name)) }
+}
+
+/// Whether an argument may be left out: its type word says `optional`.
+#[must_use]
+pub fn is_optional(type_word: &str) -> bool {
+    type_word.split(|char: char| !char.is_alphanumeric()).any(|word| word == "optional")
 }
 
 impl Declaration {

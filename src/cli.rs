@@ -460,7 +460,7 @@ impl Voice {
 
     /// Tells how a run ended. What its script said on stderr goes out as it came, but at a terminal.
     fn run(&self, ran: Result<Outcome, Error>) -> Ended {
-        let Outcome { text, stderr, words, status, recorded: _ } = match ran {
+        let Outcome { text, stderr, words, status, recorded: _, landed: _ } = match ran {
             Ok(outcome) => outcome,
             Err(fault) => return self.fail(&fault),
         };

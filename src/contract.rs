@@ -33,7 +33,8 @@ style, script or anything from outside: text elements, tables, lists, details, c
 `msg`, `who`, `muted`, `good`, `warn`, `danger`. Comments, `data-*`, `target`, `xmlns` and a head are refused. The same events give the same bytes: it reads no clock, \
 time zone, locale, environment, path, process id or random order. It is run twice to see that.
 - `params` names a command's arguments in order, each with a type word; one that may be left out says `optional`: \
-`{\"note\":\"string, optional\"}`.
+`{\"note\":\"string, optional\"}`. In a form `text`, `integer`, `number`, `boolean`, `date`, `time`, `moment` and words to choose from, \
+`good|bad`, get an input that fits; an empty field is an empty argument, but for those at the end that may be left out: they are none.
 - A script is confined. A command reads the log, `site/` and `capabilities/` of the home (by their paths; it cannot list the home) and \
 the system's programs, and writes one folder of its own, its `HOME` and `TMPDIR`, gone after the run. It opens no socket and changes \
 no modes, owners or times. `needs` adds, exactly: `read:<path>` (a file, or a folder with all in it), `write:<path>` (the same, to be \

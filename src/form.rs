@@ -107,6 +107,24 @@ pub fn is_page(path: &str) -> bool {
     is_here && path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
+/// The key under which an address tells what a run recorded.
+const DONE: &str = "done=";
+
+/// A path to go back to, without what it told of an earlier run, and with the number of an event that a run recorded.
+#[must_use]
+pub fn returning(path: &str, done: Option<u64>) -> String {
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let kept = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with(DONE)).map(str::to_owned);
+    let pairs: Vec<_> = kept.chain(done.map(|seq| format!("{DONE}{seq}"))).collect();
+    if pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
+}
+
+/// The number of the event that a run recorded, as an address tells it.
+#[must_use]
+pub fn recorded(query: Option<&str>) -> Option<u64> {
+    query?.split('&').find_map(|pair| pair.strip_prefix(DONE))?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +166,29 @@ mod tests {
         }
         assert_eq!(decoded(b"%252e", false).as_deref(), Some("%2e"));
         assert_eq!(decoded(b"a+b", false).as_deref(), Some("a+b"));
+    }
+
+    #[test]
+    fn a_way_back_tells_of_the_last_run_alone() {
+        for (path, done, expect) in [
+            ("/notes", Some(12), "/notes?done=12"),
+            ("/notes?x=1", Some(12), "/notes?x=1&done=12"),
+            ("/notes?done=3&x=1&done=4", Some(12), "/notes?x=1&done=12"),
+            ("/notes?done=3", None, "/notes"),
+            ("/?", None, "/"),
+            ("/?undone=1", None, "/?undone=1"),
+        ] {
+            assert_eq!(returning(path, done), expect, "{path}");
+        }
+        for (query, expect) in [
+            (Some("x=1&done=12"), Some(12)),
+            (Some("done="), None),
+            (Some("done=-1"), None),
+            (Some("undone=1"), None),
+            (None, None),
+        ] {
+            assert_eq!(recorded(query), expect, "{query:?}");
+        }
     }
 
     #[test]

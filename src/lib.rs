@@ -47,6 +47,7 @@ pub mod hear;
 pub mod hearing;
 pub mod home;
 pub mod index;
+pub mod input;
 mod inquiry;
 pub mod installing;
 pub mod interpreter;

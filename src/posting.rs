@@ -12,13 +12,15 @@ use std::time::Duration;
 use axum::body::{Body, HttpBody};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
+use maud::Markup;
 use tokio::time::timeout;
 
 use crate::answer::{Answer, Refusal, document, plain, reads_pages, set};
 use crate::capability::{Capability, CapabilityName, Kind};
 use crate::event::Speaker;
-use crate::form::{Field, FormFault, back, decoded, fields, is_page};
+use crate::form::{Field, FormFault, back, decoded, fields, is_page, recorded, returning};
 use crate::gate::host_of;
+use crate::input::arguments;
 use crate::kernel::{Error, View};
 use crate::shared::{Peer, Shared};
 use crate::shell::{self, Frame};
@@ -52,7 +54,8 @@ pub(crate) async fn run(
         FormFault::Text(_) => Refusal::new(400, fault.to_string()),
     })?;
     let claim = parts.headers.get("x-self-caller").map(|claim| String::from_utf8_lossy(claim.as_bytes()).into_owned());
-    let arguments: Vec<OsString> = typed.iter().map(|field| field.value.clone().into()).collect();
+    let declaration = shell::declaration_of(&view.state, &name);
+    let arguments: Vec<OsString> = arguments(declaration, &typed).into_iter().map(OsString::from).collect();
     let ran = shared.run(host_of(peer.0), Speaker::claimed(claim), command, arguments).await?;
     let from = came_from(parts);
     let outcome = match ran {
@@ -75,9 +78,23 @@ pub(crate) async fn run(
         let text = outcome.text + &words;
         return Ok(plain(200, if text.is_empty() { "done; nothing was recorded\n".to_owned() } else { text }));
     };
+    if outcome.landed.is_none() && reads_pages(&parts.headers) {
+        let title = format!("{name} ran");
+        let frame = Frame { title: &title, here: "", state: &view.state, words: &[], live: false };
+        let said = String::from_utf8_lossy(&outcome.stderr);
+        return Ok(document(200, &frame, &shell::Body::Ours(shell::idle(&name, &outcome.words, &said, &from))));
+    }
     let mut answer = plain(303, "");
-    set(&mut answer, header::LOCATION, &from);
+    set(&mut answer, header::LOCATION, &returning(&from, outcome.landed));
     Ok(answer)
+}
+
+/// What the run recorded that led to this address.
+pub(crate) async fn done(shared: &Shared, view: &Arc<View>, query: Option<&str>) -> Option<Markup> {
+    let seq = recorded(query)?;
+    let view = Arc::clone(view);
+    let event = shared.work(move |_| Ok(view.log.as_ref().map(|log| log.at(seq)).transpose()?.flatten())).await;
+    shell::done(&event.ok()??)
 }
 
 /// The page that a form was typed on: where it says so itself, or where the browser says so.
@@ -85,7 +102,8 @@ fn came_from(parts: &Parts) -> Option<String> {
     let query = parts.uri.query().and_then(|query| query.strip_prefix("from="));
     let said = query.and_then(|from| decoded(from.as_bytes(), false)).filter(|from| is_page(from));
     let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    said.or_else(|| back(parts.headers.get(header::REFERER).map(HeaderValue::as_bytes), host))
+    let from = said.or_else(|| back(parts.headers.get(header::REFERER).map(HeaderValue::as_bytes), host));
+    from.map(|from| returning(&from, None))
 }
 
 #[allow(clippy::too_many_arguments, reason = "what a page says of a run that failed")]

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::routing::get;
 use axum::{Extension, Router};
-use maud::PreEscaped;
+use maud::{PreEscaped, html};
 
 use crate::answer::{Answer, Refusal, allowing, document, file, plain, refused, set};
 use crate::brief::brief;
@@ -18,7 +18,7 @@ use crate::capability::{Capability, CapabilityName, Kind};
 use crate::form::decoded;
 use crate::kernel::View;
 use crate::page;
-use crate::posting::run;
+use crate::posting::{done, run};
 use crate::rendering::installed;
 use crate::serving::Page;
 use crate::shared::{Peer, STREAMS_MAX, Shared, Shares};
@@ -48,25 +48,25 @@ pub(crate) fn routes(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-async fn home(State(shared): Shares, headers: HeaderMap) -> Answer {
+async fn home(State(shared): Shares, uri: Uri, headers: HeaderMap) -> Answer {
     let welcome = CapabilityName::inherited(shell::WELCOME).map(|name| Capability { kind: Kind::Projector, name });
     match (shared.view().await, welcome) {
         (Err(refusal), _) => refused(None, &headers, &refusal),
         (Ok(view), Some(welcome)) if installed(&view, &welcome).is_some() => {
-            projection(&shared, &view, &welcome, "/", &headers).await
+            projection(&shared, &view, &welcome, ("/", uri.query()), &headers).await
         }
-        (Ok(view), _) => today_of(&shared, &view, &headers).await,
+        (Ok(view), _) => today_of(&shared, &view, uri.query(), &headers).await,
     }
 }
 
-async fn today_page(State(shared): Shares, headers: HeaderMap) -> Answer {
+async fn today_page(State(shared): Shares, uri: Uri, headers: HeaderMap) -> Answer {
     match shared.view().await {
         Err(refusal) => refused(None, &headers, &refusal),
-        Ok(view) => today_of(&shared, &view, &headers).await,
+        Ok(view) => today_of(&shared, &view, uri.query(), &headers).await,
     }
 }
 
-async fn today_of(shared: &Shared, view: &View, headers: &HeaderMap) -> Answer {
+async fn today_of(shared: &Shared, view: &Arc<View>, query: Option<&str>, headers: &HeaderMap) -> Answer {
     let newest = match shared.work(|site| site.recent(EVENTS_MAX)).await {
         Ok(newest) => newest,
         Err(refusal) => return refused(Some(view), headers, &refusal),
@@ -75,7 +75,8 @@ async fn today_of(shared: &Shared, view: &View, headers: &HeaderMap) -> Answer {
     let (visit, is_new) = Visit::at(was, view.state.seq(), shared.site.now());
     let body = today(&view.state, view.position.damage.len(), &newest, visit.since());
     let frame = Frame { title: "Today", here: "/", state: &view.state, words: &[], live: true };
-    let mut answer = document(200, &frame, &shell::Body::Ours(body));
+    let done = done(shared, view, query).await;
+    let mut answer = document(200, &frame, &shell::Body::Ours(html! { @if let Some(done) = done { (done) } (body) }));
     if is_new {
         set(&mut answer, header::SET_COOKIE, &visit.cookie());
     }
@@ -198,19 +199,31 @@ async fn rest(State(shared): Shares, Extension(peer): Extension<Peer>, request: 
     let name = path.strip_prefix('/').and_then(|name| decoded(name.as_bytes(), false));
     let projector = name.as_deref().and_then(CapabilityName::inherited).map(|name| Capability { kind: Kind::Projector, name });
     match projector.filter(|projector| installed(&view, projector).is_some()) {
-        Some(projector) => projection(&shared, &view, &projector, &page::path(&projector), &parts.headers).await,
+        Some(projector) => {
+            projection(&shared, &view, &projector, (&page::path(&projector), parts.uri.query()), &parts.headers).await
+        }
         None => refused(Some(&view), &parts.headers, &Refusal::new(404, "no projection of this home has this name")),
     }
 }
 
-async fn projection(shared: &Shared, view: &Arc<View>, projector: &Capability, here: &str, headers: &HeaderMap) -> Answer {
+async fn projection(
+    shared: &Shared,
+    view: &Arc<View>,
+    projector: &Capability,
+    (here, query): (&str, Option<&str>),
+    headers: &HeaderMap,
+) -> Answer {
     let page = shared.page(view, projector).await;
     match page.as_deref() {
         Err(refusal) => refused(Some(view), headers, refusal),
         Ok(Page { made: Err(words), .. }) => refused(Some(view), headers, &Refusal::new(500, words)),
         Ok(Page { made: Ok(washed), words, .. }) => {
             let title = washed.title.as_deref().unwrap_or(projector.name.as_str());
-            document(200, &Frame { title, here, state: &view.state, words, live: true }, &shell::Body::Washed(washed))
+            let body = match done(shared, view, query).await {
+                Some(done) => shell::Body::Below(done, washed),
+                None => shell::Body::Washed(washed),
+            };
+            document(200, &Frame { title, here, state: &view.state, words, live: true }, &body)
         }
     }
 }

@@ -48,6 +48,8 @@ pub struct Outcome {
     pub status: u8,
     /// Whether anything was recorded, be it only that the run failed.
     pub recorded: bool,
+    /// The number of the first event that landed.
+    pub landed: Option<u64>,
 }
 
 /// The payload of `capability.died`.
@@ -142,7 +144,10 @@ impl Kernel {
         for event in self.commit_joined(view, batch)? {
             match event.parse::<Refused>().filter(|_| event.name == Word::EventRefused.name()) {
                 Some(refused) => outcome.words.push(format!("refused {}: {}", refused.name, refused.reason)),
-                None => outcome.text.push_str(&format!("appended seq {} {}\n", event.seq, event.name)),
+                None => {
+                    outcome.landed.get_or_insert(event.seq);
+                    outcome.text.push_str(&format!("appended seq {} {}\n", event.seq, event.name));
+                }
             }
         }
         Ok(())

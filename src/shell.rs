@@ -6,9 +6,13 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::capability::{Capability, CapabilityName, Declaration, Kind};
+use crate::capability::{Capability, CapabilityName, Declaration, Kind, Need};
+use crate::event::{Door, Event};
 use crate::form::{Field, encoded};
+use crate::input::Input;
+use crate::moment;
 use crate::page::{self, told, word};
+use crate::record;
 use crate::state::State;
 use crate::wash::Washed;
 
@@ -47,6 +51,8 @@ pub enum Body<'b> {
     Ours(Markup),
     /// A projection.
     Washed(&'b Washed),
+    /// A projection, below what a run recorded.
+    Below(Markup, &'b Washed),
 }
 
 /// The whole document.
@@ -59,9 +65,10 @@ pub fn document(frame: &Frame<'_>, body: &Body<'_>) -> String {
         @match body {
             Body::Ours(page) => (page),
             Body::Washed(page) => (PreEscaped(&page.html)),
+            Body::Below(done, page) => { (done) (PreEscaped(&page.html)) }
         }
     };
-    let has_main = matches!(body, Body::Washed(page) if page.has_main);
+    let has_main = matches!(body, Body::Washed(page) | Body::Below(_, page) if page.has_main);
     let whole = html! {
         (DOCTYPE)
         html lang="en" data-seq=(frame.state.seq()) {
@@ -114,10 +121,23 @@ pub fn refusal(title: &str, words: &str) -> Markup {
 /// What became of a run that failed, with what was typed kept; `from` is the page it was typed on.
 #[must_use]
 pub fn failed(state: &State, name: &str, words: &[String], stderr: &str, typed: &[Field], from: &str) -> Markup {
-    let declaration = declaration_of(state, name);
+    let params = declaration_of(state, name).map_or(&[][..], |declaration| &declaration.params);
+    let fields: Vec<_> = (0..typed.len().max(params.len()))
+        .map(|at| {
+            let (field, param) = (typed.get(at), params.get(at));
+            let label = field.map(|field| field.name.as_str()).or(param.map(|(name, _)| name.as_str())).unwrap_or_default();
+            (format!("field-{at}"), label, param, field.map_or("", |field| &field.value))
+        })
+        .collect();
+    let mut inputs: Vec<_> = fields
+        .iter()
+        .map(|(id, name, param, value)| Input { id, name, param: *param, typed: Some(value), said: Some("fault"), first: false })
+        .collect();
+    let first = inputs.iter_mut().find(|input| input.is_amiss()).map(|input| input.first = true);
     html! {
         h1 { code { (word(name)) } " failed" }
-        div.msg.danger role="alert" {
+        // What went wrong has the focus, if no field is sure to be the one.
+        div.msg.danger #fault role="alert" tabindex="-1" autofocus[first.is_none()] {
             @for line in words { p { (told(line)) } }
             @if !stderr.trim().is_empty() { pre { (told(stderr)) } }
         }
@@ -125,19 +145,43 @@ pub fn failed(state: &State, name: &str, words: &[String], stderr: &str, typed: 
             section {
                 h2 { "What you typed" }
                 form action=(format!("/run/{}?from={}", encoded(name), encoded(from))) method="post" {
-                    @for (at, field) in typed.iter().enumerate() {
-                        @let id = format!("field-{at}");
-                        p {
-                            label for=(id) { (word(if field.name.is_empty() { "field" } else { &field.name })) }
-                            (input(&id, &field.name, param_of(declaration, at), Some(&field.value)))
-                        }
-                    }
+                    @for input in &inputs { (input.paragraph()) }
                     p { button type="submit" { "Run it again" } }
                 }
             }
         }
         p { a href=(from) { "Back" } }
     }
+}
+
+/// What became of a run that recorded nothing.
+#[must_use]
+pub fn idle(name: &str, words: &[String], stderr: &str, from: &str) -> Markup {
+    html! {
+        h1 { code { (word(name)) } " ran" }
+        div.msg role="status" {
+            p { "No event of it was recorded." }
+            @for line in words { p { (told(line)) } }
+            @if !stderr.trim().is_empty() { pre { (told(stderr)) } }
+        }
+        p { a href=(from) { "Back" } }
+    }
+}
+
+/// What a run recorded, above the page that it led back to: an event through the server's own door, and how many landed with it.
+/// `None` for any other event: what an address says is no more than a number.
+#[must_use]
+pub fn done(event: &Event<'_>) -> Option<Markup> {
+    let Some(Door::Http(_)) = event.via else { return None };
+    let behind = record::Frame::read(&event.id).map_or(0, |frame| frame.n.saturating_sub(frame.k));
+    let moment = moment::read(&event.occurred_at).map(|moment| moment.strftime("%Y-%m-%d %H:%M UTC").to_string());
+    Some(html! {
+        p.done role="status" {
+            "Recorded " code { (word(&event.name)) } " as " a href=(format!("/-/event/{}", event.seq)) { "event " (event.seq) }
+            @if behind > 0 { ", and " (behind) " more with it" }
+            @if let Some(moment) = moment { span.muted { ", " (moment) } }
+        }
+    })
 }
 
 /// A form for each command.
@@ -148,18 +192,31 @@ pub fn command_forms(state: &State) -> Markup {
     html! {
         @if commands.is_empty() { p.muted { "No command is installed yet." } }
         @for (which, (capability, installed)) in commands.iter().enumerate() {
-            @let name = capability.name.as_str();
             @let declaration = installed.declaration.as_ref().map(|declared| &declared.declaration);
             details.card {
-                summary { code { (word(name)) } @if let Some(declaration) = declaration { " " span.muted { (word(&declaration.description)) } } }
-                form action=(format!("/run/{}", encoded(name))) method="post" {
-                    @for (at, param) in declaration.iter().flat_map(|declaration| &declaration.params).enumerate() {
-                        @let id = format!("command-{which}-{at}");
-                        p { label for=(id) { (word(&param.0)) } (input(&id, &param.0, Some(param), None)) }
-                    }
-                    p { button type="submit" { "Run" } }
+                summary {
+                    code { (word(capability.name.as_str())) }
+                    @if let Some(declaration) = declaration { " " span.muted { (word(&declaration.description)) } }
                 }
+                (command_form(capability, declaration, &format!("command-{which}")))
             }
+        }
+    }
+}
+
+/// The form that runs a command, an input for each parameter; `prefix` sets its ids apart from those of other forms of the page.
+#[must_use]
+pub fn command_form(command: &Capability, declaration: Option<&Declaration>, prefix: &str) -> Markup {
+    let params = declaration.map_or(&[][..], |declaration| &declaration.params);
+    let reads_files = declaration.is_some_and(|declaration| declaration.needs.contains(&Need::ReadArgs));
+    html! {
+        form action=(format!("/run/{}", encoded(command.name.as_str()))) method="post" {
+            @if reads_files { p.muted { "Through a browser it reads no file of this machine; in a terminal it does." } }
+            @for (at, param) in params.iter().enumerate() {
+                @let id = format!("{prefix}-{at}");
+                (Input { id: &id, name: &param.0, param: Some(param), typed: None, said: None, first: false }.paragraph())
+            }
+            p { button type="submit" { "Run" } }
         }
     }
 }
@@ -169,36 +226,10 @@ fn is_plain(name: &str) -> bool {
     CapabilityName::inherited(name).is_some()
 }
 
-fn declaration_of<'s>(state: &'s State, name: &str) -> Option<&'s Declaration> {
+/// The declaration that the script of a command in force was installed under.
+pub(crate) fn declaration_of<'s>(state: &'s State, name: &str) -> Option<&'s Declaration> {
     let capability = Capability { kind: Kind::Command, name: CapabilityName::inherited(name)? };
     Some(&state.standing(&capability)?.installed()?.declaration.as_ref()?.declaration)
-}
-
-fn param_of(declaration: Option<&Declaration>, at: usize) -> Option<&(String, String)> {
-    declaration.and_then(|declaration| declaration.params.get(at))
-}
-
-/// The input that fits a parameter: by the first of its type words, and required unless it may be left out.
-fn input(id: &str, name: &str, param: Option<&(String, String)>, value: Option<&str>) -> Markup {
-    let words = param.map_or("", |(_, words)| words);
-    let (first, is_required) =
-        (words.split(',').next().unwrap_or_default().trim(), param.is_some() && !words.contains("optional"));
-    let kind = match first {
-        "integer" | "number" => "number",
-        "date" => "date",
-        _ => "text",
-    };
-    let is_long = kind == "text"
-        && (value.is_some_and(|value| value.contains('\n') || value.len() > 80)
-            || ["text", "message", "content"].contains(&name));
-    html! {
-        @if is_long {
-            // A browser drops the first line end of a textarea.
-            textarea #(id) name=(name) rows="3" required[is_required] { "\n" (value.unwrap_or_default()) }
-        } @else {
-            input #(id) name=(name) type=(kind) step=[(first == "number").then_some("any")] value=[value] required[is_required];
-        }
-    }
 }
 
 #[cfg(test)]

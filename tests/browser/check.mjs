@@ -60,7 +60,7 @@ const writer = await open({}, "/chat", "the writer");
 const word = `said at ${Date.now()}`;
 await writer.fill("#message", word);
 await writer.click("button[type=submit]");
-await writer.waitForURL(/\/chat$/);
+await writer.waitForURL(/\/chat\?done=\d+$/);
 if (!(await writer.content()).includes(word)) fault("the writer", "its words are not on the page");
 await watcher.waitForFunction((word) => document.querySelector("#page").textContent.includes(word), word, { timeout: 10_000 })
   .catch(() => fault("the watcher", "saw nothing of it"));

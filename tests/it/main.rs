@@ -32,6 +32,7 @@ mod script_runner;
 mod scripts;
 mod seals;
 mod serve;
+mod serve_forms;
 mod serve_load;
 mod serve_pages;
 mod serve_slow;

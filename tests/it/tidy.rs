@@ -68,6 +68,7 @@ const HOUSE: &[(&str, &[Touch])] = &[
     ("brief", &[]),
     ("prompt", &[]),
     ("page", &[]),
+    ("input", &[]),
     ("shell", &[]),
     ("today", &[]),
     ("doctor", &[]),
