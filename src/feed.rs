@@ -1,10 +1,11 @@
 //! Feeds: the records of a log that a script gets on its stdin.
 //!
 //! The lines as they stand, each ended by one newline, in file order; blank and damaged lines, a byte order mark and CRs are left
-//! out. A whole log with none of these goes as it stands in the file; of a log whose rows are known, what was chosen is gathered
-//! from where it stands, and nothing else is read. The invariant: every record that is wanted is fed, or the feed fails.
+//! out. A whole log with none of these goes as it stands in the file; of a log whose rows are known, what was chosen is looked at
+//! where it stands and nothing else is read, and then gathered, or goes as it stands where much of it stands side by side. The
+//! invariant: every record that is wanted is fed, or the feed fails.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Cursor, PipeWriter, Write};
 use std::ops::Range;
@@ -51,14 +52,14 @@ impl Piece {
         }
     }
 
-    /// Pours what a pipe has room for. A stretch goes by reference, where the file system can do that.
-    pub fn pour(&mut self, pipe: &mut PipeWriter) -> io::Result<()> {
+    /// Pours what a pipe has room for, and says how many bytes. A stretch goes by reference, where the file system can do that.
+    pub fn pour(&mut self, pipe: &mut PipeWriter) -> io::Result<usize> {
         let (file, stretch) = match self {
             Piece::Bytes(bytes) => {
                 let at = usize::try_from(bytes.position()).unwrap_or(usize::MAX);
                 let poured = pipe.write(bytes.get_ref().get(at..).unwrap_or_default())?;
                 bytes.set_position((at + poured) as u64);
-                return Ok(());
+                return Ok(poured);
             }
             Piece::Stretch(file, stretch) => (file, stretch),
         };
@@ -66,20 +67,36 @@ impl Piece {
         let flags = SpliceFlags::NONBLOCK;
         match splice(&*file, Some(&mut stretch.start), &*pipe, None, most, flags) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) => Ok(()),
+            Ok(poured) => Ok(poured),
             Err(Errno::INVAL | Errno::NOSYS) => {
                 let mut bytes = vec![0; most.min(READ_BYTES)];
                 file.read_exact_at(&mut bytes, stretch.start)?;
-                stretch.start += pipe.write(&bytes)? as u64;
-                Ok(())
+                let poured = pipe.write(&bytes)?;
+                stretch.start += poured as u64;
+                Ok(poured)
             }
             Err(fault) => Err(fault.into()),
+        }
+    }
+
+    /// Its bytes, all of them in memory.
+    pub fn into_bytes(self) -> io::Result<Vec<u8>> {
+        match self {
+            Piece::Bytes(bytes) => Ok(bytes.into_inner()),
+            Piece::Stretch(file, stretch) => {
+                let mut bytes = vec![0; usize::try_from(stretch.end - stretch.start).unwrap_or(usize::MAX)];
+                file.read_exact_at(&mut bytes, stretch.start)?;
+                Ok(bytes)
+            }
         }
     }
 }
 
 /// How much is spliced at once, in bytes.
 const SPLICE_BYTES_MAX: usize = 1 << 20;
+
+/// How much has to stand side by side to go as it stands, in bytes: each page of it takes up a place in the pipe.
+const STRETCH_BYTES_MIN: usize = 8 << 10;
 
 /// Which records a script is fed.
 #[derive(Debug, Clone, Default)]
@@ -107,8 +124,8 @@ pub struct Feed<'l> {
 enum Source<'l> {
     /// The file as it stands.
     Whole(Vec<Piece>),
-    /// What was chosen of its rows.
-    Rows(&'l Rows, Windows<'l>, Chosen),
+    /// What was chosen of its rows, and what was gathered of them.
+    Rows(&'l Rows, Windows<'l>, Chosen, Gathered),
     /// All lines, read one by one; of each name, how many are still to be left out.
     Lines(Lines<'l>, BTreeMap<String, u64>),
 }
@@ -121,7 +138,7 @@ impl Log {
             Some(rows) if wanted.last.is_none() || rows.names.entry(REST).count == 0 => {
                 let ids = rows.ids(|name| wanted.takes(name));
                 let chosen = rows.choose(&ids, wanted.last).map_err(io_error("read", &self.path))?;
-                Source::Rows(rows, Windows::of(self, rows), chosen)
+                Source::Rows(rows, Windows::of(self, rows), chosen, Gathered::default())
             }
             Some(_) | None => Source::Lines(Lines::from(&self.file, 0, self.tail.whole), self.older(&wanted)?),
         };
@@ -156,16 +173,17 @@ impl Log {
 }
 
 impl Feed<'_> {
-    /// The next piece, of about 256 KiB if it is bytes; `None` at the end.
+    /// The next piece, of at most about 256 KiB if it is bytes; `None` at the end.
     pub fn next_piece(&mut self) -> Result<Option<Piece>, LogError> {
         let failed = |fault| io_error("read", &self.log.path)(fault);
         let mut piece = Vec::new();
         match &mut self.source {
             Source::Whole(pieces) => return Ok(pieces.pop()),
-            Source::Rows(rows, windows, chosen) => {
-                while piece.len() < READ_BYTES && windows.fill(chosen).map_err(failed)? {
-                    gather(&self.wanted, rows, windows, &mut piece).map_err(failed)?;
+            Source::Rows(rows, windows, chosen, gathered) => {
+                while gathered.pieces.is_empty() && windows.fill(chosen).map_err(failed)? {
+                    gathered.take(&self.wanted, rows, windows).map_err(failed)?;
                 }
+                return Ok(gathered.next_piece());
             }
             Source::Lines(lines, skip) => {
                 while piece.len() < READ_BYTES && lines.step().map_err(failed)? {
@@ -186,36 +204,70 @@ impl Feed<'_> {
     }
 }
 
-/// Adds the records of a window that are wanted, each with its newline; those that stand side by side at once.
-fn gather(wanted: &Wanted, rows: &Rows, windows: &Windows<'_>, piece: &mut Vec<u8>) -> io::Result<()> {
-    let mut side_by_side: Option<Row> = None;
-    for row in windows.rows() {
-        let line = windows.line(*row)?;
-        let is_it = match row.name {
-            REST => has_name(line, |name| wanted.takes(name)),
-            id => has_name(line, |name| name == rows.names.entry(id).name),
-        };
-        if !is_it && row.name != REST {
-            return Err(rows.wrong());
-        }
-        side_by_side = match side_by_side {
-            Some(run) if is_it && run.end() + 1 == row.offset => match u32::try_from(row.end() - run.offset) {
-                Ok(bytes) => Some(Row { bytes, ..run }),
-                Err(_) => return Err(rows.wrong()),
-            },
-            run => {
-                add(windows, run, piece);
-                is_it.then_some(*row)
-            }
-        };
-    }
-    add(windows, side_by_side, piece);
-    Ok(())
+/// What was gathered from where it stands: whole pieces, and the bytes that the next one begins with.
+#[derive(Default)]
+struct Gathered {
+    pieces: VecDeque<Piece>,
+    bytes: Vec<u8>,
 }
 
-fn add(windows: &Windows<'_>, run: Option<Row>, piece: &mut Vec<u8>) {
-    if let Some(run) = run {
-        piece.extend_from_slice(windows.bytes(run));
-        piece.push(b'\n');
+impl Gathered {
+    /// Takes the records of a window that are wanted, each with its newline; those that stand side by side at once.
+    fn take(&mut self, wanted: &Wanted, rows: &Rows, windows: &Windows<'_>) -> io::Result<()> {
+        let mut side_by_side: Option<Row> = None;
+        for row in windows.rows() {
+            let line = windows.line(*row)?;
+            let is_it = match row.name {
+                REST => has_name(line, |name| wanted.takes(name)),
+                id => has_name(line, |name| name == rows.names.entry(id).name),
+            };
+            if !is_it && row.name != REST {
+                return Err(rows.wrong());
+            }
+            side_by_side = match side_by_side {
+                Some(run) if is_it && run.end() + 1 == row.offset => match u32::try_from(row.end() - run.offset) {
+                    Ok(bytes) => Some(Row { bytes, ..run }),
+                    Err(_) => return Err(rows.wrong()),
+                },
+                run => {
+                    self.add(windows, run);
+                    is_it.then_some(*row)
+                }
+            };
+        }
+        self.add(windows, side_by_side);
+        Ok(())
+    }
+
+    fn add(&mut self, windows: &Windows<'_>, run: Option<Row>) {
+        let Some(run) = run else { return };
+        let bytes = windows.bytes(run);
+        if bytes.len() >= STRETCH_BYTES_MIN && windows.has_newline(run) {
+            self.close();
+            self.pieces.push_back(Piece::Stretch(windows.file().clone(), run.offset..run.end() + 1));
+            return;
+        }
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve_exact(READ_BYTES.max(bytes.len() + 1));
+        }
+        self.bytes.extend_from_slice(bytes);
+        self.bytes.push(b'\n');
+        if self.bytes.len() >= READ_BYTES {
+            self.close();
+        }
+    }
+
+    /// The bytes so far are a piece.
+    fn close(&mut self) {
+        if !self.bytes.is_empty() {
+            self.pieces.push_back(Piece::of(std::mem::take(&mut self.bytes)));
+        }
+    }
+
+    fn next_piece(&mut self) -> Option<Piece> {
+        if self.pieces.is_empty() {
+            self.close();
+        }
+        self.pieces.pop_front()
     }
 }

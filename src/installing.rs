@@ -11,11 +11,11 @@ use std::time::Duration;
 use crate::batch::{Close, Unstamped};
 use crate::capability::{Capability, Kind};
 use crate::event::{Door, Event};
-use crate::feed::{Piece, Wanted};
+use crate::feed::Wanted;
 use crate::hear::{Attempt, Rejected, Trial, examine};
 use crate::interpreter;
 use crate::kernel::{Error, Kernel, View};
-use crate::log::LogError;
+use crate::log::{LogError, io_error};
 use crate::markup;
 use crate::payload::Payload;
 use crate::receipt::sign;
@@ -156,8 +156,8 @@ fn trial_input(view: &View, trial: &Trial) -> Result<Vec<u8>, LogError> {
         let last = trial.declaration.last.map_or(newest, |last| last.min(newest));
         let mut feed = log.feed(Wanted { names: trial.declaration.consumes.clone(), last: Some(last) })?;
         while let Some(piece) = feed.next_piece()? {
-            let Piece::Bytes(piece) = piece else { continue };
-            for line in piece.get_ref().split_inclusive(|byte| *byte == b'\n') {
+            let piece = piece.into_bytes().map_err(io_error("read", &log.path))?;
+            for line in piece.split_inclusive(|byte| *byte == b'\n') {
                 bytes += line.len();
                 lines.push_back(line.to_vec());
                 while lines.len() > TRIAL_EVENTS_MAX || bytes > TRIAL_BYTES_MAX {

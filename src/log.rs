@@ -563,6 +563,17 @@ impl<'l> Windows<'l> {
         &self.bytes[at(run.offset)..at(run.end())]
     }
 
+    /// The file that is looked at.
+    pub(crate) fn file(&self) -> &Arc<File> {
+        &self.log.file
+    }
+
+    /// Whether a newline, and no CR, follows what ends here in this window.
+    pub(crate) fn has_newline(&self, run: Row) -> bool {
+        let end = usize::try_from(run.end() - self.start).unwrap_or(usize::MAX);
+        self.bytes.get(end) == Some(&b'\n')
+    }
+
     /// The record of a row of this window, if it stands there as a line of its own.
     pub(crate) fn line(&self, row: Row) -> io::Result<&[u8]> {
         let at = |offset: u64| usize::try_from(offset - self.start).unwrap_or(usize::MAX);

@@ -40,6 +40,9 @@ const READ_BYTES: usize = 64 << 10;
 /// How large the pipe that the script reads is made, in bytes.
 const INPUT_PIPE_BYTES: usize = 1 << 20;
 
+/// How much the script is given before its outputs are looked at again, in bytes.
+const FED_BYTES_MAX: usize = INPUT_PIPE_BYTES;
+
 /// How often a pipe whose writers are dead is read at most: it holds 1 MiB at most, unless root made it larger.
 const PIPE_READS_MAX: usize = (1 << 20) / READ_BYTES + 1;
 
@@ -371,21 +374,22 @@ impl Launched {
 
     /// Gives the script what it has room for. A script that closed its stdin wants no more.
     fn feed(&mut self, feed: &mut dyn FnMut() -> io::Result<Option<Piece>>) -> Result<(), ScriptError> {
-        let Some(stdin) = &mut self.stdin else { return Ok(()) };
-        while self.piece.is_empty() {
-            match feed().map_err(ScriptError::Input)? {
-                Some(piece) => self.piece = piece,
-                None => {
-                    self.stdin = None;
-                    return Ok(());
+        let mut left = FED_BYTES_MAX;
+        while left > 0 {
+            let Some(stdin) = &mut self.stdin else { return Ok(()) };
+            if self.piece.is_empty() {
+                match feed().map_err(ScriptError::Input)? {
+                    Some(piece) => self.piece = piece,
+                    None => self.stdin = None,
                 }
+                continue;
             }
-        }
-        match self.piece.pour(stdin) {
-            Ok(()) => {}
-            Err(fault) if fault.kind() == io::ErrorKind::BrokenPipe => self.stdin = None,
-            Err(fault) if is_for_later(&fault) => {}
-            Err(fault) => return Err(ScriptError::Pipes(fault)),
+            match self.piece.pour(stdin) {
+                Ok(poured) => left = left.saturating_sub(poured),
+                Err(fault) if fault.kind() == io::ErrorKind::BrokenPipe => self.stdin = None,
+                Err(fault) if is_for_later(&fault) => return Ok(()),
+                Err(fault) => return Err(ScriptError::Pipes(fault)),
+            }
         }
         Ok(())
     }

@@ -204,6 +204,36 @@ fn more_names_than_have_an_entry_are_all_found() {
     assert_eq!(seen.fed(&["many.n4199"], Some(1)).lines().count(), 1);
 }
 
+#[test]
+fn what_stands_side_by_side_is_fed_as_it_stands() {
+    let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(3000));
+    let name = |seq: u64| match seq % 10 {
+        0..4 => "note.added",
+        4 => "self.asked",
+        5 | 6 => "note.b",
+        _ => "a name",
+    };
+    let lines: Vec<_> = (1..=200).map(|seq| line(seq, "cli", name(seq), &long)).collect();
+    for (odd, log) in [
+        ("plain", lines.concat()),
+        ("a byte order mark", format!("\u{feff}{}", lines.concat())),
+        ("CRs", lines.concat().replace('\n', "\r\n")),
+        ("no last newline", lines[..193].concat().trim_end().to_owned()),
+    ] {
+        let home = Home::with_log(&log);
+        fs::create_dir(home.join(".self")).unwrap();
+        check(&home, odd);
+        check(&home, &format!("{odd}, again"));
+        let seen = Seen::of(&home, true);
+        let mut feed = seen.log.feed(Wanted { names: vec!["note.added".to_owned()], last: None }).unwrap();
+        let mut stretches = 0;
+        while let Some(piece) = feed.next_piece().unwrap() {
+            stretches += usize::from(matches!(piece, Piece::Stretch(..)));
+        }
+        assert_eq!(stretches > 0, odd != "CRs", "{odd}");
+    }
+}
+
 /// A home whose index was written, with some notes.
 fn indexed() -> Home {
     let home = Home::made();
