@@ -67,6 +67,24 @@ struct Arguments {
     verb: Option<Verb>,
 }
 
+impl Arguments {
+    /// What was typed, where it takes no parser to tell: no verb, or one of a loop's verbs alone.
+    fn plain(arguments: &[OsString]) -> Option<Arguments> {
+        let verb = match arguments {
+            [] | [_] => None,
+            [_, verb] => Some(match verb.to_str()? {
+                "ask" => Verb::Ask { text: Vec::new() },
+                "hear" => Verb::Hear { strict: false },
+                "work" => Verb::Work,
+                "quiet" => Verb::Quiet,
+                _ => return None,
+            }),
+            [_, _, ..] => return None,
+        };
+        Some(Arguments { verb })
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Record a question and print the prompt for a mind; without TEXT, stdin is the question
@@ -175,7 +193,8 @@ type Ended = Result<u8, io::Error>;
 #[must_use]
 pub fn run(arguments: impl IntoIterator<Item = OsString>, kernel: &Kernel, sight: &Sight, bind: Option<OsString>) -> ExitCode {
     let voice = Voice { out_is_terminal: io::stdout().is_terminal(), err_is_terminal: io::stderr().is_terminal() };
-    let ended = match Arguments::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let ended = match Arguments::plain(&arguments).map_or_else(|| Arguments::try_parse_from(arguments), Ok) {
         Err(usage) if usage.use_stderr() => {
             voice.raw(usage.to_string().as_bytes());
             Ok(2)
@@ -561,5 +580,22 @@ fn comes_soon(input: std::os::fd::BorrowedFd<'_>) -> bool {
 fn close_stdout() {
     if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(null);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_no_parser_is_read_as_the_parser_reads_it() {
+        let typed = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        for words in [&["self"][..], &["self", "ask"], &["self", "hear"], &["self", "work"], &["self", "quiet"]] {
+            let plain = Arguments::plain(&typed(words)).map(|plain| format!("{plain:?}"));
+            assert_eq!(plain, Some(format!("{:?}", Arguments::try_parse_from(words).unwrap())));
+        }
+        for words in [&["self", "help"][..], &["self", "--version"], &["self", "asks"], &["self", "hear", "--strict"]] {
+            assert!(Arguments::plain(&typed(words)).is_none(), "{words:?}");
+        }
     }
 }

@@ -4,14 +4,16 @@
 //! version managers, to ask what their shims stand for. The invariant: what is found is a file that can be executed now, by an
 //! absolute path, and is no shim.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, access, accessat, fstat, statat};
 
 use crate::inquiry;
 
@@ -206,8 +208,25 @@ pub fn resolve(shebang: &Shebang, path: &OsStr, folder: &Path) -> Result<Found, 
 /// prompt, and the gate asks before it installs.
 #[must_use]
 pub fn offered(path: &OsStr) -> Vec<String> {
-    let is_here = |name: &&str| in_path(name, path).iter().any(|file| is_executable(file));
+    let folders = folders(path);
+    let is_here = |name: &&str| folders.iter().any(|folder| holds_executable(folder, name));
     KNOWN.into_iter().filter(is_here).map(str::to_owned).collect()
+}
+
+/// The folders of a `PATH` that are there, each once.
+fn folders(path: &OsStr) -> Vec<OwnedFd> {
+    let mut known = BTreeSet::new();
+    let open = |folder: PathBuf| {
+        let folder = rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let facts = fstat(&folder).ok()?;
+        known.insert((facts.st_dev, facts.st_ino)).then_some(folder)
+    };
+    in_path("", path).into_iter().filter_map(open).collect()
+}
+
+fn holds_executable(folder: &OwnedFd, name: &str) -> bool {
+    let is_file = || statat(folder, name, AtFlags::empty()).is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode).is_file());
+    accessat(folder, name, Access::EXEC_OK, AtFlags::empty()).is_ok() && is_file()
 }
 
 /// The first program of this name that a `PATH` offers.
@@ -222,7 +241,7 @@ fn in_path(name: &str, path: &OsStr) -> Vec<PathBuf> {
 }
 
 fn is_executable(path: &Path) -> bool {
-    path.is_absolute() && path.is_file() && access(path, Access::EXEC_OK).is_ok()
+    path.is_absolute() && access(path, Access::EXEC_OK).is_ok() && path.is_file()
 }
 
 fn is_shim(path: &Path) -> bool {
@@ -269,6 +288,28 @@ mod tests {
         let expect =
             expect.map(|(program, argument)| Shebang { program: program.to_owned(), argument: argument.map(str::to_owned) });
         assert_eq!(shebang(line.as_bytes()), expect, "{line:?}");
+    }
+
+    #[test]
+    fn what_is_offered_can_be_executed_in_a_folder_of_the_path() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |name: &str| home.path().join(name);
+        for folder in ["one", "two", "two/bash", "three"] {
+            std::fs::create_dir(at(folder)).unwrap();
+        }
+        for (file, mode) in [("one/sh", 0o644), ("two/sh", 0o755), ("two/jq", 0o644), ("three/node", 0o755)] {
+            std::fs::write(at(file), "").unwrap();
+            std::fs::set_permissions(at(file), std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        }
+        std::os::unix::fs::symlink(at("three"), at("four")).unwrap();
+        std::os::unix::fs::symlink(at("two/sh"), at("one/lua")).unwrap();
+        let offered_in = |folders: &[&str]| {
+            let folders: Vec<_> = folders.iter().map(|folder| at(folder)).collect();
+            offered(&std::env::join_paths(folders).unwrap())
+        };
+        assert_eq!(offered_in(&["one", "missing", "two", "two", "four", "three"]), ["sh", "node", "lua"]);
+        assert_eq!(offered_in(&["four"]), ["node"]);
+        assert_eq!(offered(OsStr::new("relative:.:")), Vec::<String>::new());
     }
 
     #[test]
