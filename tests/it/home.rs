@@ -21,6 +21,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
+use crate::index_mode;
 use crate::terminal::Terminal;
 
 /// How long a call may take before its test fails.
@@ -125,6 +126,7 @@ impl Home {
         path.push(std::env::var_os("PATH").unwrap());
         command.env_clear().env("PATH", path).env("HOME", self.beside("user")).env("XDG_STATE_HOME", self.beside("state"));
         command.current_dir(&self.dir);
+        index_mode::before_a_call(&self.dir);
         Call {
             command,
             stdin: None,

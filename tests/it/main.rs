@@ -11,6 +11,7 @@ mod git_history;
 mod heads;
 mod home;
 mod index;
+mod index_mode;
 mod keys;
 mod lesson_chat;
 mod lesson_files;
