@@ -3,6 +3,7 @@
 
 mod accounts;
 mod attacks;
+mod bench;
 mod confinement;
 mod crashes;
 mod doctor;
