@@ -1,7 +1,8 @@
 //! Browsing: `self log`, the events of the log for a person or a program.
 //!
-//! The newest ones are found from the end of the log, so that what is read grows with what is asked for. Never writes to the home.
-//! The invariant: what is shown stands in the log, in whole batches, and each damaged line that was met is named once.
+//! What is asked for is found by the log's rows where they are known, else from the end of the log, so that what is read grows with
+//! what is asked for. Never writes to the home but for the cache in `.self/index`. The invariant: what is shown stands in the log, in
+//! whole batches, the same however it was found, and each damaged line that a whole reading meets is named once.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -9,12 +10,16 @@ use std::ops::ControlFlow;
 
 use crate::event::Event;
 use crate::head::Head;
-use crate::kernel::{DAMAGE_NAMED_MAX, Error, Kernel, damaged, torn};
+use crate::kernel::{DAMAGE_NAMED_MAX, Error, Kernel, View, damaged, torn};
 use crate::listing::Manner;
-use crate::log::{Damage, Log, LogError};
+use crate::log::{Damage, Log, LogError, Position};
 use crate::query::{Query, Span};
 use crate::quotation::on_one_line;
 use crate::record::{Line, Record};
+use crate::sifting::Sieve;
+
+/// Of how many events the places are held while they are counted from the end; of more all are sought once more.
+const PLACES_MAX: u64 = 4096;
 
 /// In which form events are shown.
 #[derive(Debug, Clone)]
@@ -51,6 +56,13 @@ pub(crate) struct Place {
     pub(crate) highest: u64,
 }
 
+/// A log that is open, and what is known of it.
+pub(crate) struct Leafed {
+    pub(crate) log: Log,
+    /// All of its damaged lines; `None` where they are not known.
+    pub(crate) damage: Option<Vec<Damage>>,
+}
+
 /// What is shown, of which log, and where.
 pub(crate) struct Show<'s> {
     pub(crate) log: &'s Log,
@@ -73,20 +85,27 @@ impl Kernel {
         out: &mut dyn Write,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Vec<String>, BrowseFault> {
-        self.shown(&self.open()?, query, span, shape, out, goes_on)
+        self.shown(&self.leafed(query)?, query, span, shape, out, goes_on)
     }
 
     /// The same, of a log that is open.
     pub(crate) fn shown(
         &self,
-        log: &Log,
+        leafed: &Leafed,
         query: &Query,
         span: Span,
         shape: &Shape,
         out: &mut dyn Write,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Vec<String>, BrowseFault> {
+        let log = &leafed.log;
         let mut show = Show { log, query, shape, out, damage: Vec::new(), goes_on };
+        if let Some((damage, sieve)) = leafed.damage.as_ref().zip(log.sieve(query)) {
+            let from = show.by_rows(&sieve, span)?;
+            let met: Vec<_> = damage.iter().filter(|damage| from.is_some_and(|from| damage.offset >= from)).copied().collect();
+            self.recall(log)?;
+            return Ok(torn(log).into_iter().chain(damaged(&met, met.len() as u64)).collect());
+        }
         match span {
             Span { newest: None, reverse: false } => show.onward(Place { start: 0, highest: 0 }).map(drop)?,
             Span { newest: Some(newest), reverse: false } => {
@@ -103,23 +122,30 @@ impl Kernel {
         Ok(words)
     }
 
-    /// Shows one event whole, with what it means; or its stored line.
-    pub fn tell(&self, seq: u64, shape: &Shape, out: &mut dyn Write) -> Result<Vec<String>, BrowseFault> {
-        let log = self.open()?;
-        let Some((event, text)) = find(&log, seq)? else { return Err(Error::NoEvent(seq).into()) };
-        let view = self.look()?;
-        match shape {
-            Shape::Stored { .. } => shape.write(&event, &text, out).map_err(BrowseFault::Out)?,
-            Shape::Listed(manner) => {
-                let receipt = view.receipt_in_words(&log, &event)?;
-                out.write_all(manner.sheet(&event, receipt.as_deref()).as_bytes()).map_err(BrowseFault::Out)?;
-            }
-        }
-        Ok(view.words)
-    }
-
     pub(crate) fn open(&self) -> Result<Log, Error> {
         Log::open(&self.home.places())?.ok_or_else(|| Error::NoHome(self.home.root().to_owned()))
+    }
+
+    /// The log, with its rows where all of it is known. Where it is not, it is read for them if the query asks for less than all.
+    pub(crate) fn leafed(&self, query: &Query) -> Result<Leafed, Error> {
+        if let Some(leafed) = self.leafed_at_once()? {
+            return Ok(leafed);
+        }
+        let mut view = self.unread();
+        if view.secret.is_some() && query.is_narrow() {
+            view = self.look()?;
+        }
+        match view.log.take() {
+            Some(log) => Ok(Leafed::of(log, &view.position)),
+            None => self.open().map(|log| Leafed { log, damage: None }),
+        }
+    }
+
+    /// The log, if all of it is known.
+    pub(crate) fn leafed_at_once(&self) -> Result<Option<Leafed>, Error> {
+        let View { mut state, mut position, mut index, .. } = self.unread();
+        let log = index.known_log(&self.home.places(), &mut state, &mut position)?;
+        Ok(log.map(|log| Leafed::of(log, &position)))
     }
 
     /// Notices a log that seems to have been longer. Only then is all of it read.
@@ -135,20 +161,11 @@ impl Kernel {
     }
 }
 
-/// The event of this number, the first if several claim it, and its stored line.
-fn find(log: &Log, seq: u64) -> Result<Option<(Event<'static>, Vec<u8>)>, LogError> {
-    let (mut highest, mut found) = (0, None);
-    log.onward(0, |met| {
-        let Line::Record(record) = met.line else { return ControlFlow::Continue(()) };
-        let own = record.seq.unwrap_or(highest + 1);
-        highest = highest.max(own);
-        if own != seq {
-            return ControlFlow::Continue(());
-        }
-        found = Some((record.at(own).into_owned(), met.text.to_vec()));
-        ControlFlow::Break(())
-    })?;
-    Ok(found)
+impl Leafed {
+    fn of(log: Log, position: &Position) -> Leafed {
+        let is_all = position.damaged == position.damage.len() as u64;
+        Leafed { log, damage: is_all.then(|| position.damage.clone()) }
+    }
 }
 
 /// The number that the newest record bears, if there is one and it bears any.
@@ -180,7 +197,7 @@ pub(crate) fn placed(log: &Log, mut starts: Vec<u64>) -> Result<Vec<Damage>, Log
 }
 
 impl Shape {
-    fn write(&self, event: &Event<'_>, text: &[u8], out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn write(&self, event: &Event<'_>, text: &[u8], out: &mut dyn Write) -> io::Result<()> {
         match self {
             Shape::Listed(manner) => out.write_all(manner.line(event).as_bytes()),
             Shape::Stored { terminal: false } => {
@@ -218,6 +235,70 @@ impl Show<'_> {
             }
         })?;
         failed.map_or(Ok(place), |fault| Err(BrowseFault::Out(fault)))
+    }
+
+    /// Shows what matches, as the rows of the log give it. Gives the place from which on a whole reading would have met what is
+    /// damaged, if it would have met any.
+    fn by_rows(&mut self, sieve: &Sieve<'_>, span: Span) -> Result<Option<u64>, BrowseFault> {
+        match span {
+            Span { newest: Some(0), .. } => Ok(None),
+            Span { newest: None, reverse: false } => self.onward_by_rows(sieve, 0).map(|()| Some(0)),
+            Span { newest: Some(newest), reverse: false } => self.newest_by_rows(sieve, newest),
+            Span { newest, reverse: true } => {
+                let (mut left, mut from, mut failed) = (newest.unwrap_or(u64::MAX), 0, None);
+                sieve.back(u64::MAX, &mut |looked| {
+                    let Some(event) = looked.event else { return self.after(Ok(()), &mut failed) };
+                    left -= 1;
+                    let shown = self.shape.write(&event, looked.text, self.out);
+                    if left == 0 {
+                        from = looked.start;
+                    }
+                    let goes_on = self.after(shown, &mut failed);
+                    if left == 0 { ControlFlow::Break(()) } else { goes_on }
+                })?;
+                failed.map_or(Ok(Some(from)), |fault| Err(BrowseFault::Out(fault)))
+            }
+        }
+    }
+
+    /// Shows what matches behind a number.
+    fn onward_by_rows(&mut self, sieve: &Sieve<'_>, seq: u64) -> Result<(), BrowseFault> {
+        let mut failed = None;
+        sieve.onward(seq, &mut |looked| {
+            let shown = looked.event.map_or(Ok(()), |event| self.shape.write(&event, looked.text, self.out));
+            self.after(shown, &mut failed)
+        })?;
+        failed.map_or(Ok(()), |fault| Err(BrowseFault::Out(fault)))
+    }
+
+    /// Shows the newest so many that match, and says where the oldest of them starts.
+    fn newest_by_rows(&mut self, sieve: &Sieve<'_>, newest: u64) -> Result<Option<u64>, BrowseFault> {
+        let (mut places, mut count, mut oldest) = (Vec::new(), 0, None);
+        sieve.back(u64::MAX, &mut |looked| {
+            if let Some(event) = looked.event {
+                let end = looked.start + looked.text.len() as u64;
+                (count, oldest) = (count + 1, Some((looked.start, event.seq)));
+                if count <= PLACES_MAX {
+                    places.push(looked.start..end);
+                }
+            }
+            if count == newest || !(self.goes_on)() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        let Some((start, seq)) = oldest else { return Ok(None) };
+        if count > PLACES_MAX {
+            return self.onward_by_rows(sieve, seq - 1).map(|()| Some(start));
+        }
+        let mut failed = None;
+        for place in places.into_iter().rev() {
+            let text = self.log.in_front_of(place.end, place.end - place.start)?;
+            let Line::Record(record) = Line::of(&text, place.start == 0) else { continue };
+            let Some(seq) = record.seq else { continue };
+            let shown = self.shape.write(&record.at(seq), &text, self.out);
+            if self.after(shown, &mut failed).is_break() {
+                break;
+            }
+        }
+        failed.map_or(Ok(Some(start)), |fault| Err(BrowseFault::Out(fault)))
     }
 
     /// Where the newest so many start that match; `None` if none does.

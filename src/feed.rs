@@ -2,8 +2,9 @@
 //!
 //! The lines as they stand, each ended by one newline, in file order; blank and damaged lines, a byte order mark and CRs are left
 //! out. A whole log with none of these goes as it stands in the file; of a log whose rows are known, what was chosen is looked at
-//! where it stands and nothing else is read, and then gathered, or goes as it stands where much of it stands side by side. The
-//! invariant: every record that is wanted is fed, or the feed fails.
+//! where it stands and nothing else is read, and then gathered, or goes as it stands where much of it stands side by side; where its
+//! rows turn out not to fit it, all that was not fed yet is read line by line. The invariant: every record that is wanted is fed once,
+//! or the feed fails.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -118,6 +119,8 @@ pub struct Feed<'l> {
     log: &'l Log,
     wanted: Wanted,
     source: Source<'l>,
+    /// What stands in front of this byte was fed.
+    fed: u64,
 }
 
 /// Where the lines come from.
@@ -133,16 +136,25 @@ enum Source<'l> {
 impl Log {
     /// Feeds the records that are wanted, in file order.
     pub fn feed(&self, wanted: Wanted) -> Result<Feed<'_>, LogError> {
-        let source = match &self.rows {
+        let rows = self.rows.as_ref().filter(|rows| !rows.are_wrong());
+        let source = match rows {
             Some(_) if wanted.names.is_empty() && wanted.last.is_none() && self.is_plain => Source::Whole(self.as_it_stands()),
             Some(rows) if wanted.last.is_none() || rows.names.entry(REST).count == 0 => {
                 let ids = rows.ids(|name| wanted.takes(name));
-                let chosen = rows.choose(&ids, wanted.last).map_err(io_error("read", &self.path))?;
-                Source::Rows(rows, Windows::of(self, rows), chosen, Gathered::default())
+                match rows.choose(&ids, wanted.last) {
+                    Ok(chosen) => Source::Rows(rows, Windows::of(self, rows), chosen, Gathered::default()),
+                    Err(_) => self.lines(rows, &wanted)?,
+                }
             }
             Some(_) | None => Source::Lines(Lines::from(&self.file, 0, self.tail.whole), self.older(&wanted)?),
         };
-        Ok(Feed { log: self, wanted, source })
+        Ok(Feed { log: self, wanted, source, fed: 0 })
+    }
+
+    /// All lines, where the rows do not fit the log.
+    fn lines(&self, rows: &Rows, wanted: &Wanted) -> Result<Source<'_>, LogError> {
+        rows.wrong();
+        Ok(Source::Lines(Lines::from(&self.file, 0, self.tail.whole), self.older(wanted)?))
     }
 
     /// The whole file, and the newline that it may lack; the last piece first.
@@ -180,8 +192,23 @@ impl Feed<'_> {
         match &mut self.source {
             Source::Whole(pieces) => return Ok(pieces.pop()),
             Source::Rows(rows, windows, chosen, gathered) => {
-                while gathered.pieces.is_empty() && windows.fill(chosen).map_err(failed)? {
-                    gathered.take(&self.wanted, rows, windows).map_err(failed)?;
+                let rows: &Rows = rows;
+                while gathered.pieces.is_empty() {
+                    let filled = windows.fill(chosen).and_then(|is_filled| {
+                        if is_filled {
+                            gathered.take(&self.wanted, rows, windows)?;
+                        }
+                        Ok(is_filled)
+                    });
+                    match filled {
+                        Ok(true) => self.fed = windows.rows().last().map_or(self.fed, |row| row.end()),
+                        Ok(false) => break,
+                        Err(_) => {
+                            let whole = gathered.next_piece();
+                            self.source = self.log.lines(rows, &self.wanted)?;
+                            return if whole.is_none() { self.next_piece() } else { Ok(whole) };
+                        }
+                    }
                 }
                 return Ok(gathered.next_piece());
             }
@@ -193,6 +220,9 @@ impl Feed<'_> {
                     }
                     if let Some(left) = skip.get_mut(record.name()).filter(|left| **left > 0) {
                         *left -= 1;
+                        continue;
+                    }
+                    if lines.start() < self.fed {
                         continue;
                     }
                     piece.extend_from_slice(lines.text());
@@ -209,12 +239,15 @@ impl Feed<'_> {
 struct Gathered {
     pieces: VecDeque<Piece>,
     bytes: Vec<u8>,
+    /// Of one window, what stands side by side, as one row each.
+    runs: Vec<Row>,
 }
 
 impl Gathered {
-    /// Takes the records of a window that are wanted, each with its newline; those that stand side by side at once.
+    /// Takes the records of a window that are wanted, each with its newline; those that stand side by side at once. All of them, or
+    /// none if one is not what its row says.
     fn take(&mut self, wanted: &Wanted, rows: &Rows, windows: &Windows<'_>) -> io::Result<()> {
-        let mut side_by_side: Option<Row> = None;
+        self.runs.clear();
         for row in windows.rows() {
             let line = windows.line(*row)?;
             let is_it = match row.name {
@@ -224,23 +257,19 @@ impl Gathered {
             if !is_it && row.name != REST {
                 return Err(rows.wrong());
             }
-            side_by_side = match side_by_side {
-                Some(run) if is_it && run.end() + 1 == row.offset => match u32::try_from(row.end() - run.offset) {
-                    Ok(bytes) => Some(Row { bytes, ..run }),
-                    Err(_) => return Err(rows.wrong()),
-                },
-                run => {
-                    self.add(windows, run);
-                    is_it.then_some(*row)
-                }
-            };
+            match self.runs.last_mut().filter(|run| run.end() + 1 == row.offset) {
+                Some(run) if is_it => run.bytes = u32::try_from(row.end() - run.offset).map_err(|_| rows.wrong())?,
+                Some(_) | None if is_it => self.runs.push(*row),
+                Some(_) | None => {}
+            }
         }
-        self.add(windows, side_by_side);
+        for run in std::mem::take(&mut self.runs) {
+            self.add(windows, run);
+        }
         Ok(())
     }
 
-    fn add(&mut self, windows: &Windows<'_>, run: Option<Row>) {
-        let Some(run) = run else { return };
+    fn add(&mut self, windows: &Windows<'_>, run: Row) {
         let bytes = windows.bytes(run);
         if bytes.len() >= STRETCH_BYTES_MIN && windows.has_newline(run) {
             self.close();

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 
-use crate::browsing::{BrowseFault, Place, Shape, Show, newest, placed};
+use crate::browsing::{BrowseFault, Leafed, Place, Shape, Show, newest, placed};
 use crate::kernel::{Error, Kernel, damaged};
 use crate::lock::{Lock, LockFault, READER_WAITS};
 use crate::log::{Log, LogError};
@@ -56,8 +56,11 @@ impl Kernel {
     pub fn follow(&self, follow: &Follow<'_>, out: &mut dyn Write) -> Result<(), BrowseFault> {
         let (mut facts, first) = loop {
             let facts = self.facts();
+            if let Some(leafed) = self.leafed_at_once()? {
+                break (facts, leafed);
+            }
             match self.still()? {
-                Still::Log(log) => break (facts, log),
+                Still::Log(log) => break (facts, Leafed { log, damage: None }),
                 Still::Gone => return Err(Error::NoHome(self.home.root().to_owned()).into()),
                 Still::Busy if (follow.pause)() => {}
                 Still::Busy => return Ok(()),
@@ -68,8 +71,8 @@ impl Kernel {
             (follow.say)(&words);
             out.flush().map_err(BrowseFault::Out)?;
         }
-        let place = Place { start: first.tail().whole, highest: newest(&first)?.unwrap_or(0) };
-        let mut reached = Reached::at(&first, place)?;
+        let place = Place { start: first.log.tail().whole, highest: newest(&first.log)?.unwrap_or(0) };
+        let mut reached = Reached::at(&first.log, place)?;
         while (follow.pause)() {
             let now = self.facts();
             if now == facts {

@@ -11,6 +11,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 
@@ -105,6 +106,8 @@ pub struct Index {
     newest: Option<(u64, u64)>,
     /// Nothing is to be written.
     only_looks: bool,
+    /// Whether the rows turned out not to fit the log.
+    wrong: Arc<AtomicBool>,
 }
 
 /// Hears how many bytes of how many were read.
@@ -116,7 +119,17 @@ impl Index {
     pub fn of(places: &Places, secret: Option<Secret>) -> Index {
         let key = secret.as_ref().map_or(SumKey::of(&[0; 32]), sum_key);
         let (cover, pending) = (Cover::default(), Pending::default());
-        Index { folder: places.index(), secret, key, cover, pending, facts: None, newest: None, only_looks: false }
+        Index {
+            folder: places.index(),
+            secret,
+            key,
+            cover,
+            pending,
+            facts: None,
+            newest: None,
+            only_looks: false,
+            wrong: Arc::default(),
+        }
     }
 
     /// Writes nothing from here on.
@@ -140,13 +153,8 @@ impl Index {
         position: &mut Position,
         tell: Tell<'_>,
     ) -> Result<Option<Log>, LogError> {
-        let Some((file, facts)) = Log::file(&places.log)? else { return Ok(None) };
-        if let Some(entry) = self.newest_slot(Some(facts)) {
-            let tail = Tail { whole: facts.size, size: facts.size, lacks_newline: entry.cover.is_open };
-            let log = Log::whole(file, &places.log, tail);
-            if self.restore(entry, &log, state, position) {
-                return Ok(Some(self.attach(log, state)));
-            }
+        if let Some(log) = self.known_log(places, state, position)? {
+            return Ok(Some(log));
         }
         // A writer may have been between the log and the slot: both are looked at again while no write is under way.
         let opened = Log::open_with(places, || self.newest_slot(None))?;
@@ -168,6 +176,15 @@ impl Index {
             self.save_as_reader(places, &log, state, position);
         }
         Ok(Some(self.attach(log, state)))
+    }
+
+    /// Opens a log of which all is known, and makes the state of it; `None` for any other. Nothing of the history is read.
+    pub fn known_log(&mut self, places: &Places, state: &mut State, position: &mut Position) -> Result<Option<Log>, LogError> {
+        let Some((file, facts)) = Log::file(&places.log)? else { return Ok(None) };
+        let Some(entry) = self.newest_slot(Some(facts)) else { return Ok(None) };
+        let tail = Tail { whole: facts.size, size: facts.size, lacks_newline: entry.cover.is_open };
+        let log = Log::whole(file, &places.log, tail);
+        Ok(self.restore(entry, &log, state, position).then(|| self.attach(log, state)))
     }
 
     /// What is known of the log's file, for whoever opens it next.
@@ -218,7 +235,7 @@ impl Index {
         state.start_over();
         *position = Position::default();
         let pending = Pending { is_lost: self.only_looks, ..Pending::default() };
-        (self.cover, self.pending, self.facts) = (Cover::default(), pending, None);
+        (self.cover, self.pending, self.facts, self.wrong) = (Cover::default(), pending, None, Arc::default());
     }
 
     fn take_in(&mut self, log: &Log, state: &mut State, position: &mut Position, tell: Tell<'_>) -> Result<(), LogError> {
@@ -397,6 +414,7 @@ impl Index {
     fn save(&mut self, state: &State, position: &Position, _lock: &Lock) {
         let Some(facts) = self.facts else { return };
         self.flush();
+        self.pending.is_lost |= self.wrong.load(Ordering::Relaxed);
         let Some(secret) = self.secret.as_ref().filter(|_| !self.pending.is_lost) else { return };
         if self.pending.is_new && std::fs::rename(self.folder.join(NEW_ROWS), self.folder.join("rows")).is_err() {
             self.pending.is_lost = true;
@@ -422,8 +440,10 @@ impl Index {
             file: file.clone(),
             count: state.events(),
             names: state.named().clone(),
+            counts: state.counts().clone(),
             is_regular: self.cover.is_regular,
             slots: self.folder.join("slots"),
+            wrong: self.wrong.clone(),
         });
         log
     }

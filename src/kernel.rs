@@ -381,6 +381,11 @@ impl View {
         }
     }
 
+    /// Whether what was known of its log turned out not to fit it: it is better read anew.
+    pub(crate) fn is_misread(&self) -> bool {
+        self.log.as_ref().is_some_and(Log::is_misread)
+    }
+
     /// Opens the log and takes in what was not read of it yet.
     fn open(&mut self, places: &Places, mut pace: Pace<'_>) -> Result<(), LogError> {
         let View { state, position, index, .. } = self;

@@ -16,7 +16,7 @@ use crate::event::Event;
 use crate::lines::{Lines, copy};
 use crate::lock::{Lock, LockFault, READER_WAITS, WRITER_WAITS};
 use crate::names::REST;
-use crate::record::{BOM, Line};
+use crate::record::{BOM, Line, RECORD_BYTES_READ_MAX};
 use crate::rows::{Chosen, Row, Rows};
 use crate::seal::Chain;
 use crate::tail::Tail;
@@ -339,23 +339,45 @@ impl Log {
 
     /// Reads the events whose names are picked, in file order, with their lines as they stand, without the newline.
     pub fn picked(&self, pick: impl Fn(&str) -> bool, mut each: impl FnMut(Event<'_>, &[u8])) -> Result<(), LogError> {
-        let Some(rows) = self.rows.as_ref().filter(|rows| rows.is_regular) else {
-            return self.verbatim(|event, line| {
-                if pick(&event.name) {
-                    each(event, line);
-                }
-            });
-        };
-        let failed = |fault| io_error("read", &self.path)(fault);
-        let mut chosen = rows.choose(&rows.ids(&pick), None).map_err(failed)?;
+        let mut reached = 0;
+        if let Some(rows) = self.regular_rows() {
+            match self.picked_by(rows, &pick, &mut |event, line| {
+                reached = event.seq;
+                each(event, line);
+            }) {
+                Ok(()) => return Ok(()),
+                Err(_) => drop(rows.wrong()),
+            }
+        }
+        // Where the rows do not fit, what was read by them so far is right, and all the rest is read.
+        self.verbatim(|event, line| {
+            if (reached == 0 || event.seq > reached) && pick(&event.name) {
+                each(event, line);
+            }
+        })
+    }
+
+    /// The rows, if each event claims the number that is its place and they still seem to fit.
+    pub(crate) fn regular_rows(&self) -> Option<&Rows> {
+        self.rows.as_ref().filter(|rows| rows.is_regular && !rows.are_wrong())
+    }
+
+    /// Whether what is known of it turned out not to fit it: it is better opened anew.
+    #[must_use]
+    pub fn is_misread(&self) -> bool {
+        self.rows.as_ref().is_some_and(Rows::are_wrong)
+    }
+
+    fn picked_by(&self, rows: &Rows, pick: impl Fn(&str) -> bool, each: &mut impl FnMut(Event<'_>, &[u8])) -> io::Result<()> {
+        let mut chosen = rows.choose(&rows.ids(&pick), None)?;
         let mut windows = Windows::of(self, rows);
-        while windows.fill(&mut chosen).map_err(failed)? {
+        while windows.fill(&mut chosen)? {
             for row in windows.rows() {
-                let line = windows.line(*row).map_err(failed)?;
-                let Line::Record(record) = Line::read(line) else { return Err(failed(rows.wrong())) };
+                let line = windows.line(*row)?;
+                let Line::Record(record) = Line::read(line) else { return Err(rows.wrong()) };
                 let Some(seq) = record.seq.filter(|_| rows.names.entry(row.name).name == record.name() || row.name == REST)
                 else {
-                    return Err(failed(rows.wrong()));
+                    return Err(rows.wrong());
                 };
                 if pick(record.name()) {
                     each(record.at(seq), line);
@@ -367,11 +389,13 @@ impl Log {
 
     /// The newest `n` events of a name, oldest first.
     pub fn last_of(&self, name: &str, n: usize) -> Result<Vec<Event<'static>>, LogError> {
-        let failed = |fault| io_error("read", &self.path)(fault);
-        let rows = self.rows.as_ref().filter(|rows| rows.is_regular && rows.names.id(name) != REST);
-        if let Some(rows) = rows {
-            let newest = rows.newest(rows.names.id(name), n as u64).map_err(failed)?;
-            return newest.into_iter().map(|row| self.event_at(rows, row)).collect::<io::Result<_>>().map_err(failed);
+        if let Some(rows) = self.regular_rows().filter(|rows| rows.names.id(name) != REST) {
+            let newest = rows.newest(rows.names.id(name), n as u64);
+            let events = newest.and_then(|newest| newest.into_iter().map(|row| self.event_at(rows, row)).collect());
+            match events {
+                Ok(events) => return Ok(events),
+                Err(_) => drop(rows.wrong()),
+            }
         }
         let mut newest = VecDeque::with_capacity(n.min(1024));
         self.named(&[name], |event| {
@@ -385,11 +409,12 @@ impl Log {
 
     /// The event of this number; the first if several claim it.
     pub fn at(&self, seq: u64) -> Result<Option<Event<'static>>, LogError> {
-        let failed = |fault| io_error("read", &self.path)(fault);
-        if let Some(rows) = self.rows.as_ref().filter(|rows| rows.is_regular) {
+        if let Some(rows) = self.regular_rows() {
             let Some(at) = seq.checked_sub(1).filter(|at| *at < rows.count) else { return Ok(None) };
-            let event = rows.row(at).and_then(|row| self.event_at(rows, row)).map_err(failed)?;
-            return if event.seq == seq { Ok(Some(event)) } else { Err(failed(rows.wrong())) };
+            match self.nth(rows, at) {
+                Ok((event, _)) => return Ok(Some(event)),
+                Err(_) => drop(rows.wrong()),
+            }
         }
         let mut found = None;
         self.all(|event| {
@@ -402,28 +427,46 @@ impl Log {
 
     /// Reads the events of these numbers, all that claim one of them, in no certain order.
     pub fn these(&self, seqs: &BTreeSet<u64>, mut each: impl FnMut(Event<'_>)) -> Result<(), LogError> {
-        if self.rows.as_ref().is_some_and(|rows| rows.is_regular) {
-            for seq in seqs {
-                if let Some(event) = self.at(*seq)? {
-                    each(event);
+        let mut left = seqs.clone();
+        if let Some(rows) = self.regular_rows() {
+            while let Some(seq) = left.first().copied() {
+                match seq.checked_sub(1).filter(|at| *at < rows.count).map(|at| self.nth(rows, at)) {
+                    Some(Err(_)) => {
+                        rows.wrong();
+                        break;
+                    }
+                    Some(Ok((event, _))) => each(event),
+                    None => {}
                 }
+                left.remove(&seq);
             }
+        }
+        if left.is_empty() {
             return Ok(());
         }
         self.all(|event| {
-            if seqs.contains(&event.seq) {
+            if left.contains(&event.seq) {
                 each(event);
             }
         })
         .map(drop)
     }
 
+    /// The event of a row of a log whose events claim their places, and where it stands.
+    pub(crate) fn nth(&self, rows: &Rows, at: u64) -> io::Result<(Event<'static>, Row)> {
+        let row = rows.row(at)?;
+        let event = self.event_at(rows, row)?;
+        if event.seq == at + 1 { Ok((event, row)) } else { Err(rows.wrong()) }
+    }
+
     fn event_at(&self, rows: &Rows, row: Row) -> io::Result<Event<'static>> {
         let mut windows = Windows::of(self, rows);
         windows.fill(&mut Chosen::Listed(vec![row].into_iter()))?;
         match Line::read(windows.line(row)?) {
-            Line::Record(record) => record.seq.map(|seq| record.at(seq).into_owned()).ok_or_else(|| rows.wrong()),
-            Line::Blank | Line::Damaged => Err(rows.wrong()),
+            Line::Record(record) if row.name == REST || rows.names.entry(row.name).name == record.name() => {
+                record.seq.map(|seq| record.at(seq).into_owned()).ok_or_else(|| rows.wrong())
+            }
+            Line::Record(_) | Line::Blank | Line::Damaged => Err(rows.wrong()),
         }
     }
 
@@ -507,10 +550,10 @@ pub struct Stood<'l> {
 }
 
 /// How far apart two records may stand and still be read at once, in bytes.
-const GAP_BYTES_MAX: u64 = 4 << 10;
+pub(crate) const GAP_BYTES_MAX: u64 = 4 << 10;
 
 /// How much is read at once, in bytes, unless one record is longer.
-const WINDOW_BYTES_MAX: u64 = 256 << 10;
+pub(crate) const WINDOW_BYTES_MAX: u64 = 256 << 10;
 
 /// Records that stand near each other, read at once.
 pub(crate) struct Windows<'l> {
@@ -549,7 +592,7 @@ impl<'l> Windows<'l> {
         let whole = self.log.tail.whole;
         // The byte order mark of the file, or the newline in front; a CR and the newline behind.
         self.start = first.offset.saturating_sub(BOM.len() as u64);
-        if end > whole {
+        if end > whole || u64::from(first.bytes) > RECORD_BYTES_READ_MAX as u64 {
             return Err(self.rows.wrong());
         }
         self.bytes.resize(usize::try_from((end + 2).min(whole) - self.start).unwrap_or(usize::MAX), 0);
@@ -581,7 +624,8 @@ impl<'l> Windows<'l> {
         let front = &self.bytes[..line.start];
         let begins = front.last() == Some(&b'\n') || (self.start == 0 && (front.is_empty() || front == BOM));
         let ends = matches!(end, [] | [b'\n', ..] | [b'\r'] | [b'\r', b'\n', ..]);
-        match begins && ends && row.bytes > 0 && row.offset >= self.start {
+        let is_one = begins && ends && row.bytes > 0 && row.offset >= self.start;
+        match is_one && memchr::memchr(b'\n', &self.bytes[line.clone()]).is_none() {
             true => Ok(&self.bytes[line]),
             false => Err(self.rows.wrong()),
         }

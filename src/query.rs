@@ -85,12 +85,12 @@ pub enum QueryFault {
 /// Which events are asked for.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
-    names: Vec<Glob>,
-    by: Option<String>,
-    via: Option<String>,
-    since: Option<Timestamp>,
-    until: Option<Timestamp>,
-    after: Option<u64>,
+    pub(crate) names: Vec<Glob>,
+    pub(crate) by: Option<String>,
+    pub(crate) via: Option<String>,
+    pub(crate) since: Option<Timestamp>,
+    pub(crate) until: Option<Timestamp>,
+    pub(crate) after: Option<u64>,
     text: Option<memchr::memmem::Finder<'static>>,
 }
 
@@ -159,6 +159,12 @@ impl Query {
             && self.is_within(&event.occurred_at)
     }
 
+    /// Whether a record can be asked for, as far as its bytes tell in a moment.
+    pub(crate) fn may_take(&self, record: &[u8]) -> bool {
+        // An absent payload is read as an empty object.
+        self.text.as_ref().is_none_or(|text| b"{}".starts_with(text.needle()) || text.find(record).is_some())
+    }
+
     fn is_within(&self, occurred_at: &str) -> bool {
         if self.since.is_none() && self.until.is_none() {
             return true;
@@ -203,7 +209,7 @@ fn read_moment(text: &str, now: Timestamp) -> Option<Timestamp> {
 
 /// A pattern for whole names, with case: `*` is any run of characters, `?` one.
 #[derive(Debug, Clone)]
-struct Glob(Vec<char>);
+pub(crate) struct Glob(Vec<char>);
 
 impl Glob {
     fn new(pattern: &str) -> Glob {
@@ -211,7 +217,7 @@ impl Glob {
     }
 
     /// Whether a name fits. A star that took too little takes one character more; only the last one is ever asked.
-    fn fits(&self, name: &str) -> bool {
+    pub(crate) fn fits(&self, name: &str) -> bool {
         let (mut at, mut rest) = (0, name.chars());
         let mut star = None;
         loop {

@@ -194,16 +194,25 @@ pub fn has_name(line: &[u8], is_it: impl FnOnce(&str) -> bool) -> bool {
 
 /// The name of a line whose front is of the form that [`write`] prints, with an id and a name without escapes.
 fn name_in_front(line: &[u8]) -> Option<&[u8]> {
-    let plain =
-        |text: &'static [u8], behind: &mut &[u8]| -> bool { behind.strip_prefix(text).map(|rest| *behind = rest).is_some() };
-    let mut rest = line;
-    let id = plain(b"{\"id\":\"", &mut rest).then(|| memchr::memchr2(b'"', b'\\', rest)).flatten()?;
-    rest = &rest[id..];
-    plain(b"\",\"seq\":", &mut rest).then_some(())?;
-    rest = &rest[rest.iter().position(|byte| !byte.is_ascii_digit())?..];
-    plain(b",\"name\":\"", &mut rest).then_some(())?;
+    let rest = behind_the_seq(line)?.1.strip_prefix(b",\"name\":\"")?;
     let name = memchr::memchr2(b'"', b'\\', rest).filter(|end| rest[*end] == b'"')?;
     Some(&rest[..name])
+}
+
+/// The number that a line claims whose front is of the form that [`write`] prints, with an id without escapes; `None` for any other.
+#[must_use]
+pub fn seq_in_front(line: &[u8]) -> Option<u64> {
+    let (digits, rest) = behind_the_seq(line)?;
+    let seq = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    (rest.starts_with(b",\"name\":\"") && !digits.starts_with(b"0")).then_some(seq)
+}
+
+/// The digits of the number of a line whose front is of that form, and what stands behind them.
+fn behind_the_seq(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = line.strip_prefix(b"{\"id\":\"")?;
+    let id = memchr::memchr2(b'"', b'\\', rest)?;
+    let rest = rest[id..].strip_prefix(b"\",\"seq\":")?;
+    Some(rest.split_at(rest.iter().position(|byte| !byte.is_ascii_digit())?))
 }
 
 /// What stands at the start of a damaged line.

@@ -6,22 +6,29 @@
 //! ```
 //!
 //! `before` is the row of the event before it with the same name, counted from 1; 0 where there is none. What lies behind the
-//! rows that are counted is garbage. Never trusted: whoever feeds a record looks whether it stands there. The invariant: what is
-//! chosen comes in file order, and no row of a name is left out without an error.
+//! rows that are counted is garbage. Never trusted: whoever reads a record looks whether it stands there, and each row is held
+//! against the one that leads to it. The invariant: what is chosen comes in file order, or newest first, and no row of a name is
+//! left out without an error, which comes before any row behind the one that was lost.
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::names::{NAMES_MAX, NameId, Names, REST};
+use crate::state::Counts;
 
 /// How long a row is, in bytes.
 pub const ROW_BYTES: usize = 16;
 
 /// How much is read at a time where all rows are looked through, in bytes.
 const PAGE_BYTES: usize = 64 << 10;
+
+/// How many rows are read at a time.
+const PAGE_ROWS: u64 = (PAGE_BYTES / ROW_BYTES) as u64;
 
 /// Names that bear less than one event in so many are followed from row to row; for others all rows are looked through.
 const RARE: u64 = 64;
@@ -76,10 +83,14 @@ pub struct Rows {
     pub(crate) file: Arc<File>,
     pub(crate) count: u64,
     pub(crate) names: Arc<Names>,
+    /// Between which of them the events of a day, a door and a speaker stand.
+    pub(crate) counts: Arc<Counts>,
     /// Whether each event's number is its row and 1.
     pub(crate) is_regular: bool,
     /// What is removed when they turn out wrong, so that they are made anew.
     pub(crate) slots: PathBuf,
+    /// Whether they turned out wrong.
+    pub(crate) wrong: Arc<AtomicBool>,
 }
 
 impl Rows {
@@ -93,29 +104,36 @@ impl Rows {
         Ok(Row::decode(bytes))
     }
 
-    /// The rows do not fit the log: the index is thrown away, and the next command makes it anew.
+    /// The rows do not fit the log: the index is thrown away, so that it is made anew, and nobody uses them any more.
     pub(crate) fn wrong(&self) -> io::Error {
-        let _ = std::fs::remove_file(&self.slots);
-        io::Error::new(io::ErrorKind::InvalidData, "its index does not fit it; the next command makes it anew, try again")
+        if !self.wrong.swap(true, Ordering::Relaxed) {
+            let _ = std::fs::remove_file(&self.slots);
+        }
+        io::Error::new(io::ErrorKind::InvalidData, "its index does not fit it")
+    }
+
+    /// Whether they turned out wrong.
+    pub(crate) fn are_wrong(&self) -> bool {
+        self.wrong.load(Ordering::Relaxed)
+    }
+
+    /// The rows from one to another, as bytes.
+    fn read(&self, page: &mut Vec<u8>, rows: Range<u64>) -> io::Result<()> {
+        if rows.end > self.count {
+            return Err(self.wrong());
+        }
+        page.resize(usize::try_from(rows.end - rows.start).unwrap_or_default() * ROW_BYTES, 0);
+        self.file.read_exact_at(page, rows.start * ROW_BYTES as u64)
     }
 
     /// The newest rows of an entry, oldest first.
     pub fn newest(&self, id: NameId, most: u64) -> io::Result<Vec<Row>> {
-        let named = self.names.entry(id);
-        let wanted = named.count.min(most);
-        let mut rows = Vec::with_capacity(usize::try_from(wanted.min(PAGE_BYTES as u64)).unwrap_or_default());
-        let (mut at, mut end) = (named.head, u64::MAX);
-        for left in (0..named.count).rev().take(usize::try_from(wanted).unwrap_or(usize::MAX)) {
-            let row = self.row(at)?;
-            let goes_on = match row.before {
-                Some(before) => before < at && left > 0,
-                None => left == 0,
-            };
-            if row.name != id || row.bytes == 0 || row.end() > end || !goes_on {
-                return Err(self.wrong());
-            }
+        let mut back = self.back(&[id], 0..self.count)?;
+        let mut rows = Vec::new();
+        while rows.len() as u64 != most
+            && let Some((_, row)) = back.next_row()?
+        {
             rows.push(row);
-            (at, end) = (row.before.unwrap_or_default(), row.offset);
         }
         rows.reverse();
         Ok(rows)
@@ -133,12 +151,96 @@ impl Rows {
             rows.sort_unstable_by_key(|row| row.offset);
             return Ok(Chosen::Listed(rows.into_iter()));
         }
-        let mut quotas = vec![None; NAMES_MAX + 1];
-        for id in ids {
-            let count = self.names.entry(*id).count;
-            quotas[usize::from(*id)] = Some((count.saturating_sub(most), count));
+        let skip = |id: NameId| self.names.entry(id).count.saturating_sub(most);
+        self.sought(&self.ends(ids, self.count)?, 0..self.count, skip)
+    }
+
+    /// Chooses the rows of these entries between two rows.
+    pub fn between(&self, ids: &[NameId], rows: Range<u64>) -> io::Result<Chosen> {
+        let wanted: u64 = ids.iter().map(|id| self.names.entry(*id).count).sum();
+        if wanted.saturating_mul(RARE) <= self.count {
+            let mut back = self.back(ids, rows)?;
+            let mut listed = Vec::new();
+            while let Some((_, row)) = back.next_row()? {
+                listed.push(row);
+            }
+            listed.reverse();
+            return Ok(Chosen::Listed(listed.into_iter()));
         }
-        Ok(Chosen::Sought(Box::new(Sought { rows: self.clone(), next: 0, page: Vec::new(), at: 0, quotas, end: 0 })))
+        self.sought(&self.ends(ids, rows.end)?, rows, |_| 0)
+    }
+
+    /// The rows of these entries between two rows, newest first.
+    pub fn back(&self, ids: &[NameId], rows: Range<u64>) -> io::Result<Back> {
+        let mut ends = vec![None; NAMES_MAX + 1];
+        for (id, end) in self.ends(ids, rows.end)? {
+            ends[usize::from(id)] = Some(end);
+        }
+        Ok(Back { rows: self.clone(), from: rows.start, at: rows.end, ends, end: u64::MAX, page: Vec::new(), met: Vec::new() })
+    }
+
+    /// All rows between two, looked through once before any is given.
+    fn sought(&self, ends: &[(NameId, End)], within: Range<u64>, skip: impl Fn(NameId) -> u64) -> io::Result<Chosen> {
+        let mut strands = vec![None; NAMES_MAX + 1];
+        for (id, end) in ends {
+            let newest = end.row.filter(|row| *row >= within.start);
+            strands[usize::from(*id)] = Some(Strand { skip: skip(*id), last: None, newest });
+        }
+        let page = Vec::new();
+        let sought =
+            Sought { rows: self.clone(), next: within.start, from: within.start, to: within.end, page, at: 0, strands, end: 0 };
+        let mut first = sought.clone();
+        while first.next_row()?.is_some() {}
+        Ok(Chosen::Sought(Box::new(sought)))
+    }
+
+    /// The newest row of each of these entries in front of a row.
+    fn ends(&self, ids: &[NameId], to: u64) -> io::Result<Vec<(NameId, End)>> {
+        let (mut ends, mut common) = (Vec::with_capacity(ids.len()), vec![false; NAMES_MAX + 1]);
+        let mut left = 0;
+        for id in ids {
+            let named = self.names.entry(*id);
+            if named.count == 0 {
+                continue;
+            }
+            if named.head < to {
+                ends.push((*id, End { row: Some(named.head), left: Some(named.count) }));
+            } else if named.count.saturating_mul(PAGE_ROWS) < self.count {
+                let (mut back, mut end) = (self.back(&[*id], 0..self.count)?, End { row: None, left: Some(0) });
+                let mut left = named.count;
+                while let Some((at, _)) = back.next_row()? {
+                    if at < to {
+                        end = End { row: Some(at), left: Some(left) };
+                        break;
+                    }
+                    left -= 1;
+                }
+                ends.push((*id, end));
+            } else {
+                common[usize::from(*id)] = true;
+                left += 1;
+            }
+        }
+        let (mut page, mut first) = (Vec::new(), to);
+        while left > 0 {
+            let next = (first + PAGE_ROWS).min(self.count);
+            if next == first {
+                return Err(self.wrong());
+            }
+            self.read(&mut page, first..next)?;
+            for row in page.as_chunks().0.iter().map(|bytes| Row::decode(*bytes)) {
+                if let Some(is_sought) = common.get_mut(usize::from(row.name)).filter(|is_sought| **is_sought) {
+                    if row.before.is_some_and(|before| before >= to) {
+                        return Err(self.wrong());
+                    }
+                    ends.push((row.name, End { row: row.before, left: None }));
+                    *is_sought = false;
+                    left -= 1;
+                }
+            }
+            first = next;
+        }
+        Ok(ends)
     }
 
     /// The entries of the names that are picked; the shared one too, if there is anything in it.
@@ -169,46 +271,128 @@ impl Chosen {
     }
 }
 
-/// All rows, looked through page by page.
+/// Where the rows of an entry end.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    /// The newest row.
+    row: Option<u64>,
+    /// How many there are from it back, where that is known.
+    left: Option<u64>,
+}
+
+/// The rows of entries, newest first: each leads to the one before it.
 #[derive(Debug)]
+pub struct Back {
+    rows: Rows,
+    /// Rows in front of this one are left out.
+    from: u64,
+    /// What stands behind was looked through.
+    at: u64,
+    /// For each entry that is wanted, which row is due.
+    ends: Vec<Option<End>>,
+    /// Where the record behind starts.
+    end: u64,
+    page: Vec<u8>,
+    /// What was found and not yet given, the newest last.
+    met: Vec<(u64, Row)>,
+}
+
+impl Back {
+    /// The next one, and which it is, counted from 0.
+    pub fn next_row(&mut self) -> io::Result<Option<(u64, Row)>> {
+        while self.met.is_empty() {
+            let due = self.ends.iter().flatten().filter_map(|end| end.row).max();
+            let Some(newest) = due.filter(|row| *row >= self.from) else { return Ok(None) };
+            if newest >= self.at {
+                return Err(self.rows.wrong());
+            }
+            self.look_through((newest + 1).saturating_sub(PAGE_ROWS).max(self.from)..newest + 1)?;
+        }
+        Ok(self.met.pop())
+    }
+
+    /// Finds the rows of a page, all of them before any is given.
+    fn look_through(&mut self, page: Range<u64>) -> io::Result<()> {
+        self.rows.read(&mut self.page, page.clone())?;
+        for (bytes, at) in self.page.as_chunks().0.iter().rev().zip((page.start..page.end).rev()) {
+            let row = Row::decode(*bytes);
+            let Some(Some(due)) = self.ends.get_mut(usize::from(row.name)) else { continue };
+            let goes_on = match row.before {
+                Some(before) => before < at && due.left != Some(1),
+                None => due.left.is_none_or(|left| left == 1),
+            };
+            if due.row != Some(at) || row.bytes == 0 || row.end() > self.end || !goes_on {
+                return Err(self.rows.wrong());
+            }
+            *due = End { row: row.before, left: due.left.map(|left| left - 1) };
+            self.end = row.offset;
+            self.met.push((at, row));
+        }
+        if self.ends.iter().flatten().any(|end| end.row.is_some_and(|row| row >= page.start)) {
+            return Err(self.rows.wrong());
+        }
+        self.at = page.start;
+        self.met.reverse();
+        Ok(())
+    }
+}
+
+/// Rows between two, looked through page by page.
+#[derive(Debug, Clone)]
 pub struct Sought {
     rows: Rows,
     next: u64,
+    from: u64,
+    to: u64,
     page: Vec<u8>,
     at: usize,
-    /// For each entry that is wanted, how many rows are still to be passed over, and how many there still are.
-    quotas: Vec<Option<(u64, u64)>>,
+    /// For each entry that is wanted, how far it was followed.
+    strands: Vec<Option<Strand>>,
     /// Where the last record ended.
     end: u64,
+}
+
+/// How far the rows of an entry were followed.
+#[derive(Debug, Clone, Copy)]
+struct Strand {
+    /// How many are still to be passed over.
+    skip: u64,
+    last: Option<u64>,
+    /// The last one that there is.
+    newest: Option<u64>,
 }
 
 impl Sought {
     fn next_row(&mut self) -> io::Result<Option<Row>> {
         loop {
             if self.at == self.page.len() {
-                let left = (self.rows.count - self.next).min((PAGE_BYTES / ROW_BYTES) as u64);
-                if left == 0 {
-                    let is_short = self.quotas.iter().flatten().any(|(_, left)| *left > 0);
+                let next = (self.next + PAGE_ROWS).min(self.to);
+                if next <= self.next {
+                    let is_short = self.strands.iter().flatten().any(|strand| strand.last != strand.newest);
                     return if is_short { Err(self.rows.wrong()) } else { Ok(None) };
                 }
-                self.page.resize(usize::try_from(left).unwrap_or_default() * ROW_BYTES, 0);
-                self.rows.file.read_exact_at(&mut self.page, self.next * ROW_BYTES as u64)?;
-                (self.next, self.at) = (self.next + left, 0);
+                self.rows.read(&mut self.page, self.next..next)?;
+                (self.next, self.at) = (next, 0);
             }
             let mut bytes = [0; ROW_BYTES];
             bytes.copy_from_slice(&self.page[self.at..self.at + ROW_BYTES]);
+            let number = self.next - ((self.page.len() - self.at) / ROW_BYTES) as u64;
             self.at += ROW_BYTES;
             let row = Row::decode(bytes);
-            let Some(Some((skip, left))) = self.quotas.get_mut(usize::from(row.name)) else { continue };
-            if *left == 0 || row.bytes == 0 || row.offset < self.end {
+            let Some(Some(strand)) = self.strands.get_mut(usize::from(row.name)) else { continue };
+            let is_linked = match strand.last {
+                Some(last) => row.before == Some(last),
+                None => row.before.is_none_or(|before| before < self.from),
+            };
+            if !is_linked || row.bytes == 0 || row.offset < self.end {
                 return Err(self.rows.wrong());
             }
-            *left -= 1;
+            strand.last = Some(number);
             self.end = row.end();
-            if *skip == 0 {
+            if strand.skip == 0 {
                 return Ok(Some(row));
             }
-            *skip -= 1;
+            strand.skip -= 1;
         }
     }
 }
@@ -239,7 +423,18 @@ mod tests {
         std::fs::write(folder.path().join("rows"), &bytes).unwrap();
         let file = File::options().read(true).write(true).open(folder.path().join("rows")).unwrap().into();
         let slots = folder.path().join("slots");
-        (folder, Rows { file, count: names.len() as u64, names: all.into(), is_regular: true, slots })
+        (
+            folder,
+            Rows {
+                file,
+                count: names.len() as u64,
+                names: all.into(),
+                counts: Arc::default(),
+                is_regular: true,
+                slots,
+                wrong: Arc::default(),
+            },
+        )
     }
 
     #[track_caller]

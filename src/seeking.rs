@@ -10,6 +10,7 @@ use crate::event::Event;
 use crate::log::{Log, LogError};
 use crate::query::Query;
 use crate::record::Line;
+use crate::sifting::Sieve;
 
 /// What is sought.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +21,7 @@ pub struct Seek<'q> {
     pub before: Option<u64>,
     /// At most so many events.
     pub most: usize,
-    /// After so many bytes of the log no further line is looked at.
+    /// After so many bytes of the log no further line is looked at. Where its rows are known, what they say cannot match costs none.
     pub bytes_max: u64,
 }
 
@@ -39,8 +40,15 @@ impl Log {
     /// # Errors
     /// When the log cannot be read.
     pub fn sought(&self, seek: Seek<'_>) -> Result<Sought, LogError> {
-        let mut sought = Sought::default();
         let end = seek.before.unwrap_or(u64::MAX).min(self.tail().whole);
+        match self.sieve(seek.query) {
+            Some(sieve) => sought_by_rows(&sieve, seek, end),
+            None => self.sought_by_lines(seek, end),
+        }
+    }
+
+    fn sought_by_lines(&self, seek: Seek<'_>, end: u64) -> Result<Sought, LogError> {
+        let mut sought = Sought::default();
         let least = end.saturating_sub(seek.bytes_max);
         self.back_from(end, |met| {
             if sought.events.len() >= seek.most || met.next <= least {
@@ -54,6 +62,23 @@ impl Log {
         })?;
         Ok(sought)
     }
+}
+
+/// The same by the rows of the log: only what is read counts against the bound.
+fn sought_by_rows(sieve: &Sieve<'_>, seek: Seek<'_>, end: u64) -> Result<Sought, LogError> {
+    let mut sought = Sought::default();
+    let (mut place, mut bytes) = (end, 0);
+    sieve.back(end, &mut |looked| {
+        if sought.events.len() >= seek.most || bytes >= seek.bytes_max {
+            sought.next = Some(place);
+            return ControlFlow::Break(());
+        }
+        place = looked.start;
+        bytes += looked.text.len() as u64 + 1;
+        sought.events.extend(looked.event.map(Event::into_owned));
+        ControlFlow::Continue(())
+    })?;
+    Ok(sought)
 }
 
 #[cfg(test)]

@@ -138,7 +138,7 @@ impl Site {
             // It is being read: whoever asks here must not wait.
             Err(TryLockError::WouldBlock) => return None,
         };
-        (seen.facts.is_some() && seen.facts == facts).then(|| Arc::clone(&seen.view))
+        (seen.facts.is_some() && seen.facts == facts && !seen.view.is_misread()).then(|| Arc::clone(&seen.view))
     }
 
     /// What the log says now.
@@ -149,7 +149,7 @@ impl Site {
         // Looked at before it is read: what is appended meanwhile is seen the next time.
         let facts = self.facts();
         let mut seen = locked(&self.seen);
-        if seen.facts.is_some() && seen.facts == facts {
+        if seen.facts.is_some() && seen.facts == facts && !seen.view.is_misread() {
             return Ok(Arc::clone(&seen.view));
         }
         let mut view = self.kernel.look()?;
@@ -214,7 +214,7 @@ impl Site {
     /// # Errors
     /// When it cannot be read.
     pub fn log(&self) -> Result<Option<Log>, Error> {
-        Ok(Log::open(&self.kernel.home.places())?)
+        Ok(self.fresh()?.log.clone())
     }
 
     /// Runs a command for a client at this address, who says who he is.

@@ -106,7 +106,7 @@ impl Snapshot {
             waiting: state.waiting.as_ref().map(|turn| Kept::of(&turn.origin)),
             names: names.to_vec(),
             other_names: other_names.clone(),
-            counts: state.counts.clone(),
+            counts: Counts::clone(&state.counts),
         }
     }
 
@@ -141,7 +141,7 @@ impl Snapshot {
         state.asks = self.asks.into_iter().collect();
         state.waiting = self.waiting.map(|kept| shelf.read::<Turn>(kept, waiting)).map_or(Some(None), |turn| turn.map(Some))?;
         state.names = Names::from(self.names, self.other_names).into();
-        state.counts = self.counts;
+        state.counts = self.counts.into();
         Some(state)
     }
 }

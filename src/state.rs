@@ -72,7 +72,7 @@ pub struct State {
     pub(crate) waiting: Option<Turn>,
     /// Whoever reads the log by its names shares them.
     pub(crate) names: Arc<Names>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: Arc<Counts>,
 }
 
 /// How many events there are of each day, door and speaker.
@@ -92,28 +92,33 @@ impl Default for Counts {
     }
 }
 
+/// The door under which all clients of the server are counted.
+pub const HTTP: &str = "http";
+
 /// The longest claim that is counted under its own name, in bytes.
 const COUNTED_BYTES_MAX: usize = 128;
 
 impl Counts {
+    /// Under which key a claim is counted.
+    #[must_use]
+    pub fn key(claim: &str) -> &str {
+        &claim[..claim.floor_char_boundary(COUNTED_BYTES_MAX)]
+    }
+
     fn take(&mut self, event: &Event<'_>, row: u64) {
         let door = match &event.via {
             None => Cow::Borrowed(""),
-            Some(Door::Http(_)) => Cow::Borrowed("http"),
+            Some(Door::Http(_)) => Cow::Borrowed(HTTP),
             Some(door @ (Door::Cli | Door::Pipe | Door::Kernel | Door::Learn(_) | Door::Other(_))) => door.text(),
         };
         self.days.take(event.occurred_at.get(..DAY_BYTES).unwrap_or_default(), row);
-        self.doors.take(cut(&door), row);
-        self.speakers.take(cut(event.by.as_deref().unwrap_or_default()), row);
+        self.doors.take(Counts::key(&door), row);
+        self.speakers.take(Counts::key(event.by.as_deref().unwrap_or_default()), row);
     }
 }
 
 /// How much of a moment names its day, in bytes.
 const DAY_BYTES: usize = 10;
-
-fn cut(claim: &str) -> &str {
-    &claim[..claim.floor_char_boundary(COUNTED_BYTES_MAX)]
-}
 
 impl State {
     /// The state of an empty log. Without a secret every receipt stays unproven: nothing installs.
@@ -163,7 +168,7 @@ impl State {
 
     /// How many events there are of each day, door and speaker.
     #[must_use]
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &Arc<Counts> {
         &self.counts
     }
 
@@ -259,7 +264,7 @@ impl State {
         if via == Some(&Door::Pipe) && !asks {
             self.notices.retain(|notice| notice.batch == batch);
         }
-        self.counts.take(event, self.events);
+        Arc::make_mut(&mut self.counts).take(event, self.events);
         self.before.highest = self.before.highest.max(event.seq);
         self.events += 1;
         Arc::make_mut(&mut self.names).take(&event.name, self.events - 1, event.seq)

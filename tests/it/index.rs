@@ -20,17 +20,17 @@ use self_kernel::state::State;
 use crate::home::{Home, is_root, line, line_as, skipped};
 
 /// Numbers that look random, from a seed.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
+    pub fn below(&mut self, n: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % n
     }
 
-    fn of<'t>(&mut self, all: &[&'t str]) -> &'t str {
+    pub fn of<'t>(&mut self, all: &[&'t str]) -> &'t str {
         all[usize::try_from(self.below(all.len() as u64)).unwrap()]
     }
 }

@@ -21,6 +21,7 @@ mod lesson_work;
 mod lessons;
 mod log_follow;
 mod log_on_disk;
+mod log_rows;
 mod log_verb;
 mod mind_sends;
 mod mind_stub;
