@@ -1,8 +1,8 @@
 //! Completing: what a shell offers for the word that is being typed.
 //!
 //! The shell's script calls `self` at each Tab, which answers from the command line's own table and, for names of capabilities and
-//! events, from the home. Never writes to the home, and says nothing on stderr. The invariant: what is offered from a home is a
-//! word that no shell reads as anything else.
+//! events, from the home's index as it was written last; the log itself is read only where there is none. Never appends to the log,
+//! and says nothing on stderr. The invariant: what is offered from a home is a word that no shell reads as anything else.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,8 +15,8 @@ use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
 
 use crate::capability::Kind;
-use crate::kernel::Kernel;
-use crate::state::State;
+use crate::kernel::{Kernel, View};
+use crate::snapshot::Snapshot;
 
 /// The variable by which a shell's script asks.
 pub const VARIABLE: &str = "SELF_COMPLETE";
@@ -70,9 +70,9 @@ impl Shell {
 #[must_use]
 pub fn informed(command: Command, kernel: Kernel) -> Command {
     let kernel = Arc::new(kernel);
-    let offer = |names: fn(&State) -> Vec<String>| {
+    let offer = |names: fn(&Snapshot) -> Vec<String>| {
         let kernel = Arc::clone(&kernel);
-        ArgValueCandidates::new(move || candidates(kernel.look().map(|view| names(&view.state)).unwrap_or_default()))
+        ArgValueCandidates::new(move || candidates(known(&kernel).map(|known| names(&known)).unwrap_or_default()))
     };
     command.mut_subcommands(|verb| {
         let name = verb.get_name().to_owned();
@@ -91,6 +91,12 @@ pub fn informed(command: Command, kernel: Kernel) -> Command {
     })
 }
 
+/// What is known of the home; what was appended by another program since is not waited for.
+fn known(kernel: &Kernel) -> Option<Snapshot> {
+    let View { mut index, .. } = kernel.unread();
+    index.remembered(&kernel.home.places()).or_else(|| Some(Snapshot::of(&kernel.look().ok()?.state)))
+}
+
 fn candidates(names: Vec<String>) -> Vec<CompletionCandidate> {
     names.into_iter().map(CompletionCandidate::new).collect()
 }
@@ -102,34 +108,33 @@ fn is_plain(name: &str) -> bool {
         && name.chars().all(|char| char.is_alphanumeric() || matches!(char, '.' | '_' | '-' | '/'))
 }
 
-fn installed(state: &State, kind: Kind) -> impl Iterator<Item = String> {
-    let standing = state.capabilities().filter(move |(capability, standing)| {
-        capability.kind == kind && standing.installed().is_some() && is_plain(capability.name.as_str())
-    });
-    standing.map(|(capability, _)| capability.name.as_str().to_owned())
+fn installed(known: &Snapshot, kind: Kind) -> impl Iterator<Item = String> {
+    let of_kind = known.capabilities().filter(move |(own, name, is_installed)| *own == kind && *is_installed && is_plain(name));
+    of_kind.map(|(_, name, _)| name.to_owned())
 }
 
-fn commands(state: &State) -> Vec<String> {
-    installed(state, Kind::Command).collect()
+fn commands(known: &Snapshot) -> Vec<String> {
+    installed(known, Kind::Command).collect()
 }
 
-fn pages(state: &State) -> Vec<String> {
-    let all: BTreeSet<_> = installed(state, Kind::Projector).chain(PAGES.map(str::to_owned)).collect();
+fn pages(known: &Snapshot) -> Vec<String> {
+    let all: BTreeSet<_> = installed(known, Kind::Projector).chain(PAGES.map(str::to_owned)).collect();
     all.into_iter().collect()
 }
 
-fn capabilities(state: &State) -> Vec<String> {
-    state.capabilities().map(|(capability, _)| capability.to_string()).filter(|name| is_plain(name)).collect()
+fn capabilities(known: &Snapshot) -> Vec<String> {
+    let all = known.capabilities().map(|(kind, name, _)| format!("{}/{name}", kind.word()));
+    all.filter(|name| is_plain(name)).collect()
 }
 
-fn events(state: &State) -> Vec<String> {
-    state.names().filter(|name| is_plain(name)).map(str::to_owned).collect()
+fn events(known: &Snapshot) -> Vec<String> {
+    known.names().into_iter().filter(|name| is_plain(name)).map(str::to_owned).collect()
 }
 
 /// Capabilities, names of events, and their first segments with the dot behind.
-fn selectors(state: &State) -> Vec<String> {
-    let mut all: BTreeSet<String> = capabilities(state).into_iter().chain(events(state)).collect();
-    all.extend(events(state).iter().filter_map(|name| name.split_once('.')).map(|(segment, _)| format!("{segment}.")));
+fn selectors(known: &Snapshot) -> Vec<String> {
+    let mut all: BTreeSet<String> = capabilities(known).into_iter().chain(events(known)).collect();
+    all.extend(events(known).iter().filter_map(|name| name.split_once('.')).map(|(segment, _)| format!("{segment}.")));
     all.into_iter().collect()
 }
 
@@ -137,6 +142,7 @@ fn selectors(state: &State) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::record::Line;
+    use crate::state::State;
 
     #[test]
     fn only_plain_words_are_offered_from_a_home() {
@@ -146,8 +152,9 @@ mod tests {
             let Line::Record(record) = Line::read(line.as_bytes()) else { panic!("{line}") };
             state.apply(&record.at(1));
         }
-        assert_eq!(events(&state), ["note.a", "note.taken", "é.b"]);
-        assert_eq!(selectors(&state), ["note.", "note.a", "note.taken", "é.", "é.b"]);
-        assert_eq!(pages(&state), PAGES);
+        let known = Snapshot::of(&state);
+        assert_eq!(events(&known), ["note.a", "note.taken", "é.b"]);
+        assert_eq!(selectors(&known), ["note.", "note.a", "note.taken", "é.", "é.b"]);
+        assert_eq!(pages(&known), PAGES);
     }
 }

@@ -187,6 +187,12 @@ impl Index {
         Ok(self.restore(entry, &log, state, position).then(|| self.attach(log, state)))
     }
 
+    /// What was so when the index was written last, whatever became of the log since, if it still is there; nothing of it is read.
+    pub fn remembered(&mut self, places: &Places) -> Option<Snapshot> {
+        Log::file(&places.log).ok()??;
+        self.newest_slot(None).map(|entry| entry.snapshot)
+    }
+
     /// What is known of the log's file, for whoever opens it next.
     #[must_use]
     pub fn known(&self, position: &Position) -> Option<(Facts, Tail)> {

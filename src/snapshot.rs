@@ -116,6 +116,19 @@ impl Snapshot {
         self.events
     }
 
+    /// The event names that have an entry, in order.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<_> = self.names.iter().map(|named| named.name.as_str()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The capabilities on the surface, in order of kind and name, and whether each is installed.
+    pub fn capabilities(&self) -> impl Iterator<Item = (Kind, &str, bool)> {
+        self.capabilities.iter().map(|stood| (kind(stood.is_command), stood.name.as_str(), stood.installed.is_some()))
+    }
+
     /// Makes the state again; `fetch` reads a record of the log. `None` if something does not stand there any more.
     #[must_use]
     pub fn restore(self, verifier: Option<Secret>, fetch: impl FnMut(At) -> Option<Vec<u8>>) -> Option<State> {

@@ -11,6 +11,7 @@ fn home() -> Home {
     home.append(
         "{\"name\":\"$(touch hit).x\",\"seq\":90}\n{\"name\":\"a\\nb.c\",\"seq\":91}\n{\"name\":\"`touch hit`.x\",\"seq\":92}\n",
     );
+    home.run(["quiet"]).check();
     home
 }
 
@@ -91,4 +92,16 @@ fn a_completion_in_no_home_makes_none_and_says_nothing() {
     home.sh("SELF_COMPLETE=fish self protocol | head -n 1").stdout("# How a mind answers\n").check();
     home.sh("SELF_COMPLETE=csh self -- self ''").status(2).check();
     home.run(["completions", "csh"]).status(2).stderr_any().check();
+}
+
+#[test]
+fn what_is_offered_comes_from_the_index_and_nothing_of_the_log_is_read() {
+    let home = home();
+    home.write_log("");
+    let ask = |words: &str| home.sh(&format!("SELF_COMPLETE=fish self -- self {words}"));
+    ask("log --name note.").stdout("note.taken\n").check();
+    ask("run n").stdout("note\n").check();
+    ask("give note").stdout("note.\nnote.taken\n").check();
+    std::fs::remove_dir_all(home.join(".self/index")).unwrap();
+    ask("run n").check();
 }
