@@ -18,19 +18,19 @@ function changed(field) {
   return field.type !== "hidden" && field.value !== field.defaultValue;
 }
 
-// What the reader opened, and where the focus is, by its place among its kind.
+// What the reader opened, by its name or else its place among its kind, and where the focus is, by its place.
 const folds = () => [...page().querySelectorAll("details")];
 const stops = () => [...page().querySelectorAll("a, button, summary")];
 
 function swap(next) {
-  const open = folds().map((fold) => fold.open);
+  const open = new Map(folds().map((fold, at) => [fold.id || at, fold.open]));
   const focus = stops().indexOf(document.activeElement);
   const fresh = next.getElementById("page");
   const nav = next.querySelector("header nav");
   if (!fresh) return;
   page().replaceWith(document.adoptNode(fresh));
   if (nav) document.querySelector("header nav")?.replaceWith(document.adoptNode(nav));
-  folds().forEach((fold, at) => { if (open[at]) fold.open = true; });
+  folds().forEach((fold, at) => { if (open.get(fold.id || at)) fold.open = true; });
   if (focus >= 0) stops()[focus]?.focus({ preventScroll: true });
   root.dataset.seq = next.documentElement.dataset.seq;
 }

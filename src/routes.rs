@@ -16,6 +16,7 @@ use crate::answer::{Answer, Refusal, allowing, document, file, plain, refused, s
 use crate::brief::brief;
 use crate::capability::{Capability, CapabilityName, Kind};
 use crate::form::decoded;
+use crate::history;
 use crate::kernel::View;
 use crate::page;
 use crate::posting::{done, run};
@@ -38,6 +39,7 @@ pub(crate) fn routes(shared: Arc<Shared>) -> Router {
         .route("/brief", get(brief_text))
         .route("/events", get(events))
         .route("/-/today", get(today_page))
+        .merge(history::routes())
         .route("/-/live", get(live_stream))
         .route("/-/self.css", get(async || file("text/css; charset=utf-8", shell::STYLE)))
         .route("/-/self.js", get(async || file("text/javascript; charset=utf-8", shell::MODULE)))

@@ -84,11 +84,24 @@ pub fn document(frame: &Frame<'_>, body: &Body<'_>) -> String {
                 a.skip href="#page" { "Skip to the page" }
                 header.bar { (navigation(frame)) }
                 @if has_main { div #page tabindex="-1" { (inner) } } @else { main #page tabindex="-1" { (inner) } }
-                footer.bar { p { a href="/kernel" { "This instance" } " · " a href="/-/today" { "Today" } " · as of event " (frame.state.seq()) } }
+                footer.bar { p { a href="/kernel" { "This instance" } " · " a href="/-/today" { "Today" } " · " (as_of(frame.state.seq())) } (search_box()) }
             }
         }
     };
     whole.into_string()
+}
+
+/// How far the page takes the log into account.
+fn as_of(seq: u64) -> Markup {
+    html! { "as of " @if seq == 0 { "event 0" } @else { a href=(format!("/-/event/{seq}")) { "event " (seq) } } }
+}
+
+fn search_box() -> Markup {
+    html! {
+        form.find action="/-/search" method="get" role="search" aria-label="This home" {
+            label for="find" { "Search" } input #find name="q" type="search" required; button type="submit" { "Search" }
+        }
+    }
 }
 
 fn navigation(frame: &Frame<'_>) -> Markup {
@@ -97,7 +110,9 @@ fn navigation(frame: &Frame<'_>) -> Markup {
     let top = installed.into_iter().map(|(capability, _)| capability);
     let top = top.filter(|capability| !capability.name.as_str().contains('/') && capability.name.as_str() != WELCOME);
     links.extend(top.map(|capability| (page::path(capability), word(capability.name.as_str()))));
-    links.extend([("/brief".to_owned(), "brief".to_owned()), ("/events".to_owned(), "events".to_owned())]);
+    links.extend(
+        [("/brief", "brief"), ("/-/log", "log"), ("/events", "events")].map(|(path, label)| (path.to_owned(), label.to_owned())),
+    );
     html! {
         nav aria-label="This home" {
             ul {

@@ -244,6 +244,12 @@ impl State {
         self.asks.last().copied()
     }
 
+    /// Whether this is an ask that no later reply names; of the oldest of very many it is not known any more.
+    #[must_use]
+    pub fn waits_for_reply(&self, ask: u64) -> bool {
+        self.asks.contains(&ask)
+    }
+
     /// Takes the next event of the log into account, wherever it stands.
     pub fn apply(&mut self, event: &Event<'_>) {
         self.take(event, At::default());

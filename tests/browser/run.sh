@@ -38,5 +38,6 @@ address=$(cat "$work/address")
 # The page `/kernel` lists each projection.
 pages=$(python3 -c 'import re, sys, urllib.request as u; print(" ".join(sorted(set(re.findall(r"<h3>\s*<a href=\"(/[^\"]+)\"", u.urlopen(sys.argv[1] + "kernel").read().decode())))))' "$address")
 cd "$work"
+seq=$(wc -l <"$SELF_HOME/events.jsonl")
 # shellcheck disable=SC2086
-node check.mjs "$address" "$pictures" / /-/today /kernel /nosuch $pages
+node check.mjs "$address" "$pictures" / /-/today /kernel /nosuch /-/log "/-/log?name=j*&q=script" /-/search "/-/search?q=script" "/-/event/$((seq - 1))" $pages

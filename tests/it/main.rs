@@ -37,6 +37,7 @@ mod seals;
 mod serve;
 mod serve_forms;
 mod serve_load;
+mod serve_log;
 mod serve_pages;
 mod serve_slow;
 mod server;

@@ -33,7 +33,7 @@ fn a_projection_gets_a_shell_around_it_and_stays_bare_on_disk() {
         "<a class=\"skip\" href=\"#page\">",
         "<link rel=\"stylesheet\" href=\"/-/self.css\">",
         "<script type=\"module\" src=\"/-/self.js\"></script>",
-        "<li><a href=\"/\">Home</a></li><li><a href=\"/notes\" aria-current=\"page\">notes</a></li><li><a href=\"/brief\">brief</a></li><li><a href=\"/events\">events</a></li>",
+        "<li><a href=\"/\">Home</a></li><li><a href=\"/notes\" aria-current=\"page\">notes</a></li><li><a href=\"/brief\">brief</a></li><li><a href=\"/-/log\">log</a></li><li><a href=\"/events\">events</a></li>",
         &format!("data-seq=\"{seq}\""),
     ] {
         assert!(page.contains(part), "{part} in {page}");
