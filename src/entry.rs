@@ -5,6 +5,7 @@
 //! left out is said.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use jiff::Timestamp;
 use maud::{Markup, html};
@@ -124,33 +125,54 @@ struct Told<'e> {
     stderr: Option<&'e RawValue>,
     description: Option<&'e RawValue>,
     title: Option<&'e RawValue>,
+    script: Option<&'e RawValue>,
 }
 
-/// What an event says in words: the first of its telling fields that is a text and not empty, whole.
+impl<'e> Told<'e> {
+    fn of(payload: &'e RawValue) -> Told<'e> {
+        serde_json::from_str(payload.get()).unwrap_or_default()
+    }
+
+    /// What is said, that which tells most first.
+    fn sayings(&self) -> impl Iterator<Item = Cow<'e, str>> {
+        let Told { text, content, message, summary, reason, stderr, description, title, .. } = self;
+        texts([*text, *content, *message, *summary, *reason, *stderr, *description, *title])
+    }
+}
+
+fn texts<'e, const N: usize>(fields: [Option<&'e RawValue>; N]) -> impl Iterator<Item = Cow<'e, str>> {
+    fields.into_iter().flatten().filter_map(string).filter(|text| !text.trim().is_empty())
+}
+
+/// What an event says in words: the first of its telling fields that is a text and not empty, whole; else its script.
 #[must_use]
 pub fn said(payload: &RawValue) -> Option<Cow<'_, str>> {
-    let told: Told<'_> = serde_json::from_str(payload.get()).unwrap_or_default();
-    first([told.text, told.content, told.message, told.summary, told.reason, told.stderr, told.description, told.title])
-}
-
-fn first<'e, const N: usize>(fields: [Option<&'e RawValue>; N]) -> Option<Cow<'e, str>> {
-    fields.into_iter().flatten().filter_map(string).find(|text| !text.trim().is_empty())
+    let told = Told::of(payload);
+    told.sayings().chain(texts([told.script])).next()
 }
 
 /// What an event tells in a line: who or what it speaks of, and what it says; else its payload as it is stored.
 fn telling(payload: &RawValue) -> Cow<'_, str> {
-    let told: Told<'_> = serde_json::from_str(payload.get()).unwrap_or_default();
-    let subject = match (first([told.kind]), first([told.name])) {
+    let told = Told::of(payload);
+    let subject = match (texts([told.kind]).next(), texts([told.name]).next()) {
         (Some(kind), Some(name)) => Some(Cow::Owned(format!("{kind}/{name}"))),
         (None, name) => name,
         (Some(_), None) => None,
     };
-    match (subject, said(payload)) {
+    match (subject, told.sayings().next()) {
         (Some(subject), Some(said)) => Cow::Owned(format!("{subject}: {said}")),
         (Some(one), None) | (None, Some(one)) => one,
         (None, None) if payload.get() == "{}" => Cow::Borrowed(""),
         (None, None) => Cow::Borrowed(payload.get()),
     }
+}
+
+/// The text of a payload in which something that is sought reads best, and where it is in there. `None` if it is nowhere.
+fn holding<'e>(payload: &'e RawValue, sought: &str) -> Option<(Cow<'e, str>, Range<usize>)> {
+    let told = Told::of(payload);
+    let readable = [telling(payload)].into_iter().chain(told.sayings()).chain(texts([told.script]));
+    let all = readable.chain([Cow::Borrowed(payload.get())]);
+    all.filter_map(|text| text.find(sought).map(|at| (text, at..at + sought.len()))).next()
 }
 
 /// Part of what an event tells.
@@ -166,16 +188,8 @@ struct Excerpt {
 
 /// Cuts out of a payload what a line shows: its start, or what stands around a text that is sought.
 fn excerpt(payload: &RawValue, sought: Option<&str>) -> Excerpt {
-    let mut text = telling(payload);
-    let mut place = sought.and_then(|sought| text.find(sought).map(|at| at..at + sought.len()));
-    if let Some(sought) = sought.filter(|_| place.is_none()) {
-        // It is in the payload as it is stored, or this event was not sought.
-        place = payload.get().find(sought).map(|at| at..at + sought.len());
-        if place.is_some() {
-            text = Cow::Borrowed(payload.get());
-        }
-    }
-    let found = place.unwrap_or(0..0);
+    let held = sought.and_then(|sought| holding(payload, sought));
+    let (text, found) = held.unwrap_or_else(|| (telling(payload), 0..0));
     let from = text[..found.start].char_indices().rev().nth(LEAD_CHARS_MAX - 1).map_or(0, |(at, _)| at);
     let until = text[from..].char_indices().nth(EXCERPT_CHARS_MAX).map_or(text.len(), |(at, _)| from + at);
     let middle = found.end.min(until);
@@ -285,5 +299,11 @@ mod tests {
         check(r#"{"text":"tea at four","n":1}"#, Some("at"), ["tea ", "at", " four"], 0);
         check(r#"{"text":"tea","n":1}"#, Some("\"n\":1"), [r#"{"text":"tea","#, "\"n\":1", "}"], 0);
         check(r#"{"text":"tea"}"#, Some("no"), ["", "", "tea"], 0);
+        check(
+            r##"{"type":"command","name":"x","script":"#!/bin/sh\necho tea\n"}"##,
+            Some("tea"),
+            ["#!/bin/sh echo ", "tea", " "],
+            0,
+        );
     }
 }

@@ -13,7 +13,7 @@ use crate::seeking::Sought;
 use crate::sheet::Linked;
 use crate::standing::Standing;
 use crate::state::State;
-use crate::timeline::{Further, days, further};
+use crate::timeline::{Further, Within, days, further};
 
 /// How many capabilities a page names.
 const CAPABILITIES_MAX: usize = 50;
@@ -116,9 +116,11 @@ pub fn finding(page: &Finding<'_>) -> Markup {
             @if page.filters.before.is_none() { (capabilities(page)) }
             section {
                 h2 { "Events" }
-                @if page.filters.before.is_some() { p { a href=(page.filters.before(None).address(SEARCH)) { "Back to the newest" } } }
-                p { a href=(Filters::default().with(Filter::Text, Some(page.q)).address(LOG)) { "Filter these in the log" } }
-                (days(&page.events, page.filters))
+                p {
+                    @if page.filters.before.is_some() { a href=(page.filters.before(None).address(SEARCH)) { "Back to the newest" } " · " }
+                    a href=(Filters::default().with(Filter::Text, Some(page.q)).address(LOG)) { "Filter these in the log" }
+                }
+                (days(&page.events, page.filters, Within::Section))
                 (further(page.further, page.filters, SEARCH, page.events.is_empty()))
             }
         }

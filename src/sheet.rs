@@ -275,9 +275,9 @@ fn record(page: &Sheet<'_>) -> Markup {
                     None => { "no moment: " (claim(event.occurred_at)) }
                 }
             }
-            dt { "Door, as the kernel witnessed it" }
+            dt { "Door, witnessed" }
             dd { (plain(&page.door)) }
-            dt { "Speaker, as the caller claimed" }
+            dt { "Speaker, claimed" }
             dd { (plain(&page.speaker)) }
             @if let Some(receipt) = page.receipt { dt { "Receipt" } dd { (plain(receipt)) } }
             dt { "Id" }

@@ -146,7 +146,7 @@ pub fn timeline(page: &Timeline<'_>) -> Markup {
         div.beside {
             div {
                 @if filters.before.is_some() { p { a href=(filters.before(None).address(LOG)) { "Back to the newest" } } }
-                (days(&page.events, filters))
+                (days(&page.events, filters, Within::Page))
                 (further(page.further, filters, LOG, page.events.is_empty()))
             }
             aside #counts aria-label="Counts of the whole log" {
@@ -218,15 +218,28 @@ fn form(filters: &Filters) -> Markup {
     }
 }
 
+/// What a list of events stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Within {
+    /// A page: days have headings of the second rank, and runs are folded.
+    Page,
+    /// A section of what was sought: days have headings of the third rank, and all that was found is seen.
+    Section,
+}
+
 /// The events under their days.
-pub(crate) fn days(events: &[Entry<'_>], filters: &Filters) -> Markup {
+pub(crate) fn days(events: &[Entry<'_>], filters: &Filters, within: Within) -> Markup {
     let day = |entry: &Entry<'_>| entry.moment().map(|moment| moment.strftime("%A, %Y-%m-%d").to_string());
     html! {
         @for of_day in events.chunk_by(|one, other| day(one) == day(other)) {
-            h2 { (of_day.first().and_then(day).unwrap_or_else(|| "At no known time".to_owned())) }
+            @let heading = of_day.first().and_then(day).unwrap_or_else(|| "At no known time".to_owned());
+            @match within {
+                Within::Page => h2 { (heading) },
+                Within::Section => h3 { (heading) },
+            }
             ol.log.line {
                 @for run in of_day.chunk_by(is_alike) {
-                    @if run.len() >= RUN_MIN { (folded(run, filters)) } @else { @for entry in run { (entry::line(entry, filters)) } }
+                    @if run.len() >= RUN_MIN && within == Within::Page { (folded(run, filters)) } @else { @for entry in run { (entry::line(entry, filters)) } }
                 }
             }
         }

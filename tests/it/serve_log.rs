@@ -446,6 +446,14 @@ fn a_search_finds_capabilities_by_name_or_description_and_events_by_their_text()
         ],
     );
     let twin = server.get("/-/search.json?q=kettle").text();
+    home.hear(&["{\"name\":\"a.b\",\"payload\":{\"text\":\"more of the kettle\"}}"; 5].join("\n"));
+    let page = server.get("/-/search?q=kettle").text();
+    assert!(
+        page.matches("<mark>kettle</mark>").count() == 6 && !page.contains("class=\"run\""),
+        "all that was found is seen: {page}"
+    );
+    has(&page, &["<h2>Events</h2>", "<h3>"]);
+    has(&server.get("/-/log?q=kettle").text(), &["<details class=\"run\""]);
     has(&twin, &["\"q\":\"kettle\",\"capabilities\":[],", r#""payload":{"text":"A kettle of Tea"}}],"before":null"#]);
 }
 
