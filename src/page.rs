@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use crate::capability::{Capability, Kind, argument};
 use crate::form::encoded;
-use crate::quotation::{origin, shown};
+use crate::quotation::{origin, straight};
 use crate::standing::{Declared, Installed, Rejection, STALLED_AT, Standing};
 use crate::state::State;
 
@@ -262,12 +262,12 @@ pub(crate) fn path(capability: &Capability) -> String {
 
 /// A text of the log, cut.
 pub(crate) fn told(text: &str) -> String {
-    cut(shown(text))
+    cut(straight(text))
 }
 
 /// A name or another short text of the log, on one line.
 pub(crate) fn word(text: &str) -> String {
-    cut(shown(text).replace('\n', "\\x0a").replace('\t', "\\x09"))
+    cut(straight(text).replace('\n', "\\x0a").replace('\t', "\\x09"))
 }
 
 fn cut(mut text: String) -> String {
@@ -349,6 +349,7 @@ mod tests {
         check("&lt;b&gt; &#0;", "&amp;lt;b&amp;gt; &amp;#0;");
         check("</p></dd><!--<svg><style>", "&lt;/p&gt;&lt;/dd&gt;&lt;!--&lt;svg&gt;&lt;style&gt;");
         check("\0\u{1b}[2J\u{9b}\r\n\u{2028}", "\\x00\\x1b[2J\\x9b\\x0d\n\\u2028");
+        check("\u{202e}gpj.exe\u{2069}", "\\u202egpj.exe\\u2069");
         check(&"é".repeat(3_000), &format!("{}…", "é".repeat(2_000)));
     }
 

@@ -15,6 +15,21 @@ pub fn shown(text: &str) -> String {
     escaped(text, |char| matches!(char, '\n' | '\t'))
 }
 
+/// Shows what turns the direction of text too, as `\uNNNN`: on a page, a script must read as it runs.
+#[must_use]
+pub fn straight(text: &str) -> String {
+    let text = shown(text);
+    let turns = |char: char| matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if !text.contains(turns) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for char in text.chars() {
+        if turns(char) { out.push_str(&format!("\\u{:04x}", u32::from(char))) } else { out.push(char) }
+    }
+    out
+}
+
 /// Quotes a text for a prompt: `| ` in front of each line, and a newline behind the last.
 #[must_use]
 pub fn quoted(text: &str) -> String {
@@ -101,6 +116,12 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_turns_the_direction_of_text_shows() {
+        assert_eq!(straight("a\u{202e}b\u{2066}c\u{2069}\u{1b}\n"), "a\\u202eb\\u2066c\\u2069\\x1b\n");
+        assert_eq!(straight("שלום é"), "שלום é");
+    }
     use crate::standing::At;
 
     #[test]
