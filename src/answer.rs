@@ -5,6 +5,7 @@
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use serde::Serialize;
 
 use crate::kernel::{Error, View};
 use crate::log::LogError;
@@ -71,6 +72,14 @@ pub(crate) fn file(kind: &'static str, text: impl Into<Body>) -> Answer {
     let mut answer = Response::new(text.into());
     set(&mut answer, header::CONTENT_TYPE, kind);
     answer
+}
+
+/// A value as JSON.
+pub(crate) fn json(value: &impl Serialize) -> Answer {
+    match serde_json::to_vec(value) {
+        Ok(text) => file("application/json", text),
+        Err(fault) => plain(500, format!("this could not be told as JSON: {fault}\n")),
+    }
 }
 
 pub(crate) fn document(status: u16, frame: &Frame<'_>, body: &shell::Body<'_>) -> Answer {

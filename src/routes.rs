@@ -12,14 +12,16 @@ use axum::routing::get;
 use axum::{Extension, Router};
 use maud::{PreEscaped, html};
 
-use crate::answer::{Answer, Refusal, allowing, document, file, plain, refused, set};
+use crate::answer::{Answer, Refusal, allowing, document, file, json, plain, reads_pages, refused, set};
 use crate::brief::brief;
 use crate::capability::{Capability, CapabilityName, Kind};
+use crate::catalogue::{self, Catalogue, Instance};
+use crate::chronicle;
 use crate::form::decoded;
-use crate::history;
 use crate::kernel::View;
 use crate::page;
 use crate::posting::{done, run};
+use crate::profile::{Asked, Nowhere};
 use crate::rendering::installed;
 use crate::serving::Page;
 use crate::shared::{Peer, STREAMS_MAX, Shared, Shares};
@@ -36,10 +38,14 @@ pub(crate) fn routes(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/", get(home))
         .route("/kernel", get(kernel))
+        .route("/kernel.json", get(kernel_json))
         .route("/brief", get(brief_text))
         .route("/events", get(events))
         .route("/-/today", get(today_page))
-        .merge(history::routes())
+        .merge(chronicle::routes())
+        .route("/-/capability", get(capabilities))
+        .route("/-/capability.json", get(capabilities))
+        .route("/-/capability/{*below}", get(capability))
         .route("/-/live", get(live_stream))
         .route("/-/self.css", get(async || file("text/css; charset=utf-8", shell::STYLE)))
         .route("/-/self.js", get(async || file("text/javascript; charset=utf-8", shell::MODULE)))
@@ -88,9 +94,74 @@ async fn today_of(shared: &Shared, view: &Arc<View>, query: Option<&str>, header
 async fn kernel(State(shared): Shares, headers: HeaderMap) -> Answer {
     copied(&shared, &headers, HTML, "/kernel", |view| {
         let frame = Frame { title: "This instance", here: "/kernel", state: &view.state, words: &[], live: true };
-        shell::document(&frame, &shell::Body::Ours(PreEscaped(page::kernel(&view.state))))
+        let body = html! {
+            p.beside { a href=(catalogue::PATH) { "All capabilities" } ", each with its scripts and its history" }
+            (PreEscaped(page::kernel(&view.state)))
+        };
+        shell::document(&frame, &shell::Body::Ours(body))
     })
     .await
+}
+
+async fn kernel_json(State(shared): Shares, headers: HeaderMap) -> Answer {
+    match shared.view().await {
+        Err(refusal) => refused(None, &headers, &refusal),
+        Ok(view) => json(&Instance::of(&view.state)),
+    }
+}
+
+async fn capabilities(State(shared): Shares, uri: Uri, headers: HeaderMap) -> Answer {
+    let view = match shared.view().await {
+        Ok(view) => view,
+        Err(refusal) => return refused(None, &headers, &refusal),
+    };
+    let catalogue = Catalogue::of(&view.state);
+    if uri.path() != catalogue::PATH {
+        return json(&catalogue);
+    }
+    let frame = Frame { title: "Capabilities", here: catalogue::PATH, state: &view.state, words: &[], live: true };
+    document(200, &frame, &shell::Body::Ours(catalogue.view()))
+}
+
+/// A capability, all there is to tell of it.
+async fn capability(State(shared): Shares, uri: Uri, headers: HeaderMap) -> Answer {
+    let view = match shared.view().await {
+        Ok(view) => view,
+        Err(refusal) => return refused(None, &headers, &refusal),
+    };
+    let below = uri.path().strip_prefix("/-/capability/").unwrap_or_default();
+    let asked = match Asked::read(&view.state, below, uri.query()) {
+        Ok(asked) => asked,
+        Err(nowhere) => return no_profile(&view, &headers, &nowhere),
+    };
+    let (of, wanted) = (Arc::clone(&view), asked.clone());
+    let told = shared.work(move |site| {
+        let profile = site.profile(&of, &wanted)?;
+        Ok(profile.map(|profile| if wanted.json { Err(Box::new(json(&profile))) } else { Ok((profile.title(), profile.view())) }))
+    });
+    match told.await {
+        Err(refusal) => refused(Some(&view), &headers, &refusal),
+        Ok(Err(nowhere)) => no_profile(&view, &headers, &nowhere),
+        Ok(Ok(Err(json))) => *json,
+        Ok(Ok(Ok((title, body)))) => {
+            let done = done(&shared, &view, uri.query()).await;
+            let body = html! { @if let Some(done) = done { (done) } (body) };
+            let frame = Frame { title: &title, here: uri.path(), state: &view.state, words: &[], live: true };
+            document(200, &frame, &shell::Body::Ours(body))
+        }
+    }
+}
+
+fn no_profile(view: &View, headers: &HeaderMap, nowhere: &Nowhere) -> Answer {
+    let status = match nowhere {
+        Nowhere::Unknown { .. } => 404,
+        Nowhere::NoVersion(_) => 400,
+    };
+    if !reads_pages(headers) {
+        return plain(status, nowhere.words() + "\n");
+    }
+    let frame = Frame { title: Refusal::new(status, "").title(), here: "", state: &view.state, words: &[], live: false };
+    document(status, &frame, &shell::Body::Ours(nowhere.view()))
 }
 
 async fn brief_text(State(shared): Shares, headers: HeaderMap) -> Answer {

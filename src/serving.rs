@@ -15,10 +15,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::batch::Close;
 use crate::capability::Capability;
-use crate::effect::newest_consumed;
+use crate::effect::{newest_consumed, page_path};
 use crate::event::{Door, Event, Speaker};
+use crate::history::History;
 use crate::kernel::{Caller, Error, Kernel, View};
 use crate::log::Log;
+use crate::profile::{Asked, Nowhere, Profile};
 use crate::rendering::installed;
 use crate::running::Outcome;
 use crate::stop::Stop;
@@ -207,6 +209,31 @@ impl Site {
     pub fn recent(&self, n: usize) -> Result<Vec<Event<'static>>, Error> {
         let log = self.log()?;
         Ok(log.as_ref().map(|log| log.recent(n)).transpose()?.unwrap_or_default())
+    }
+
+    /// What there is to tell of a capability. Of the log only the few events are read that can be of it, where its rows are known.
+    ///
+    /// # Errors
+    /// When the log cannot be read; inside, when there is nothing to tell.
+    pub fn profile(&self, view: &View, asked: &Asked) -> Result<Result<Profile, Nowhere>, Error> {
+        let mut history = History::new(asked.capability.clone(), view.secret.clone(), asked.receipts());
+        match &view.log {
+            // In a regular log the number in front of an event is one less than its own.
+            Some(log) if log.is_regular() => {
+                log.picked(History::wants, |event, _| history.take(&event, event.seq.saturating_sub(1)))?;
+            }
+            Some(log) => {
+                let mut highest = 0;
+                log.all(|event| {
+                    history.take(&event, highest);
+                    highest = highest.max(event.seq);
+                })?;
+            }
+            None => {}
+        }
+        let page = page_path(asked.capability.name.as_str());
+        let page = self.kernel.shelf().held().get(&page).filter(|held| held.is_intact).map(|held| held.written.position);
+        Ok(Profile::of(&view.state, &history, page, asked))
     }
 
     /// The log, opened up to the end of its last whole batch.

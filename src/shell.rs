@@ -28,6 +28,9 @@ pub const ICON: &str = include_str!("../assets/self.svg");
 /// The projection that takes the place of the front page.
 pub const WELCOME: &str = "welcome";
 
+/// How many projections the navigation shows in its row; the others are folded.
+const PAGES_SHOWN_MAX: usize = 12;
+
 /// The class words that the stylesheet gives a look to, for projections to use; LESSONS.md and the script contract list them.
 pub const CLASS_WORDS: [&str; 10] = ["card", "row", "tag", "num", "msg", "who", "muted", "good", "warn", "danger"];
 
@@ -84,7 +87,13 @@ pub fn document(frame: &Frame<'_>, body: &Body<'_>) -> String {
                 a.skip href="#page" { "Skip to the page" }
                 header.bar { (navigation(frame)) }
                 @if has_main { div #page tabindex="-1" { (inner) } } @else { main #page tabindex="-1" { (inner) } }
-                footer.bar { p { a href="/kernel" { "This instance" } " · " a href="/-/today" { "Today" } " · " (as_of(frame.state.seq())) } (search_box()) }
+                footer.bar {
+                    p {
+                        a href="/kernel" aria-current=[standing(frame, "/kernel")] { "This instance" } " · "
+                        a href="/-/today" aria-current=[standing(frame, "/-/today")] { "Today" } " · " (as_of(frame.state.seq()))
+                    }
+                    (search_box())
+                }
             }
         }
     };
@@ -105,23 +114,39 @@ fn search_box() -> Markup {
 }
 
 fn navigation(frame: &Frame<'_>) -> Markup {
-    let mut links = vec![("/".to_owned(), "Home".to_owned())];
     let installed = page::installed(frame.state, Kind::Projector);
     let top = installed.into_iter().map(|(capability, _)| capability);
     let top = top.filter(|capability| !capability.name.as_str().contains('/') && capability.name.as_str() != WELCOME);
-    links.extend(top.map(|capability| (page::path(capability), word(capability.name.as_str()))));
-    links.extend(
-        [("/brief", "brief"), ("/-/log", "log"), ("/events", "events")].map(|(path, label)| (path.to_owned(), label.to_owned())),
-    );
+    let pages: Vec<_> = top.map(|capability| (page::path(capability), word(capability.name.as_str()))).collect();
+    let folds = pages.len() > PAGES_SHOWN_MAX;
+    // The page that is shown keeps its place in the row.
+    let (shown, folded): (Vec<_>, Vec<_>) = pages
+        .into_iter()
+        .enumerate()
+        .partition(|(at, (path, _))| !folds || *at < PAGES_SHOWN_MAX || standing(frame, path).is_some());
+    let own = [("/brief", "brief"), ("/-/log", "log"), ("/events", "events"), ("/-/capability", "capabilities")];
     html! {
         nav aria-label="This home" {
             ul {
-                @for (path, label) in &links {
-                    li { a href=(path) aria-current=[(path == frame.here).then_some("page")] { (label) } }
+                (entry(frame, "/", "Home"))
+                @for (_, (path, label)) in &shown { (entry(frame, path, label)) }
+                @if !folded.is_empty() {
+                    li { details { summary { (folded.len()) " more" } ul { @for (_, (path, label)) in &folded { (entry(frame, path, label)) } } } }
                 }
+                @for (path, label) in own { (entry(frame, path, label)) }
             }
         }
     }
+}
+
+fn entry(frame: &Frame<'_>, path: &str, label: &str) -> Markup {
+    html! { li { a href=(path) aria-current=[standing(frame, path)] { (label) } } }
+}
+
+/// Whether an entry is the page that is shown, or the one that it belongs to.
+fn standing(frame: &Frame<'_>, path: &str) -> Option<&'static str> {
+    let is_below = path != "/" && frame.here.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+    if path == frame.here { Some("page") } else { is_below.then_some("true") }
 }
 
 /// A page that says why there is none.

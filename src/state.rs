@@ -440,7 +440,7 @@ pub(crate) fn declared(kind: Kind, event: &Event<'_>, at: At) -> Option<(Declare
 }
 
 /// The capability that an event speaks of.
-fn target(event: &Event<'_>) -> Option<Capability> {
+pub(crate) fn target(event: &Event<'_>) -> Option<Capability> {
     event.parse::<Target>().and_then(|target| target.capability())
 }
 

@@ -15,11 +15,14 @@ const SIZES = [{ width: 1280, height: 900 }, { width: 360, height: 740 }];
 
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 
+// A page that is not there, and a run that fails, are told by the browser too.
+const expected = (line, where) => line.includes("404 (Not Found)") || (where === "the picky form" && line.includes("500 ("));
+
 async function open(options, path, where) {
   const context = await browser.newContext({ ...options, bypassCSP: false });
   const page = await context.newPage();
   page.on("dialog", (dialog) => { fault(where, `a dialog: ${dialog.message()}`); dialog.dismiss(); });
-  page.on("console", (line) => { if (["error", "warning"].includes(line.type()) && !line.text().includes("404 (Not Found)")) fault(where, `console: ${line.text()}`); });
+  page.on("console", (line) => { if (["error", "warning"].includes(line.type()) && !expected(line.text(), where)) fault(where, `console: ${line.text()}`); });
   page.on("pageerror", (error) => fault(where, `error: ${error}`));
   page.on("request", (request) => { if (!request.url().startsWith(address) && !request.url().startsWith("data:")) fault(where, `asks for ${request.url()}`); });
   await page.goto(new URL(path, address).href, { waitUntil: "load" });
@@ -84,6 +87,24 @@ const plain = await open({ javaScriptEnabled: false }, "/chat", "without script"
 await plain.fill("#message", `${word} plainly`);
 await plain.click("button[type=submit]");
 if (!(await plain.content()).includes(`${word} plainly`)) fault("without script", "its words are not on the page");
+
+// A run that fails says why where the focus is, keeps what was typed, and leads back once it went well.
+const picky = await open({}, "/-/capability/command/picky", "the picky form");
+await picky.fill("#run-0", "two\nlines");
+await picky.selectOption("#run-1", "false");
+await picky.click("form[action='/run/picky'] button");
+await picky.waitForSelector("#fault[role=alert]").catch(() => fault("the picky form", "did not say what went wrong"));
+if ((await picky.evaluate(() => document.activeElement.id)) !== "fault") fault("the picky form", "has the focus elsewhere");
+if ((await picky.inputValue("#field-0")) !== "two\nlines" || (await picky.inputValue("#field-1")) !== "false") fault("the picky form", "lost what was typed");
+(await axeOn(picky)).forEach(({ id, nodes }) => fault("the picky form", `axe ${id}: ${nodes[0].html.slice(0, 120)}`));
+await picky.screenshot({ path: `${pictures}/failed.png`, fullPage: true });
+await picky.fill("#field-0", "good");
+await picky.click("form button");
+await picky.waitForURL(/\/-\/capability\/command\/picky\?done=\d+$/).catch(() => fault("the picky form", "did not lead back"));
+const told = await picky.textContent(".done").catch(() => "");
+if (!/^Recorded good.taken as event \d+/.test(told)) fault("the picky form", `says: ${told}`);
+(await axeOn(picky)).forEach(({ id, nodes }) => fault("after a run", `axe ${id}: ${nodes[0].html.slice(0, 120)}`));
+await picky.screenshot({ path: `${pictures}/done.png` });
 
 await browser.close();
 console.log(faults.length ? [...new Set(faults)].join("\n") : `no fault on ${pages.join(" ")}`);

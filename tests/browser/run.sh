@@ -31,6 +31,23 @@ event("command.declared", {"name": "hostile", "description": text, "params": {te
 event("command.declared", {"name": "../" + text})
 PY
 
+# A command that has two scripts, that can fail, and whose texts are hostile; and one that is picky about what is typed.
+script() { printf '```self command/%s\n#!/bin/sh\n%s```\n' "$1" "$2" | SELF_CALLER="$hostile" self hear 2>/dev/null; }
+script hostile "# $hostile
+exit 1
+"
+script hostile "cat >&2 <<'END'
+$hostile
+END
+exit 3
+"
+self run hostile x >/dev/null 2>&1 || true
+picky='{"name":"picky","description":"Takes what is good.","params":{"text":"text","sure":"boolean","n":"integer, optional","how":"well|badly, optional"},"event":{"name":"good.taken","fields":{"text":"string"}}}'
+printf '{"name":"command.declared","payload":%s}\n' "$picky" | self hear 2>/dev/null
+script picky 'case "$1" in good*) ;; *) echo "usage: picky <good …>" >&2; exit 2;; esac
+printf "{\"name\":\"good.taken\",\"payload\":{\"n\":%s}}\n" "$#"
+'
+
 self serve >"$work/address" 2>"$work/words" &
 server=$!
 for _ in $(seq 300); do [ -s "$work/address" ] && break; sleep 0.1; done
@@ -40,4 +57,6 @@ pages=$(python3 -c 'import re, sys, urllib.request as u; print(" ".join(sorted(s
 cd "$work"
 seq=$(wc -l <"$SELF_HOME/events.jsonl")
 # shellcheck disable=SC2086
-node check.mjs "$address" "$pictures" / /-/today /kernel /nosuch /-/log "/-/log?name=j*&q=script" /-/search "/-/search?q=script" "/-/event/$((seq - 1))" $pages
+node check.mjs "$address" "$pictures" / /-/today /kernel /nosuch /-/log "/-/log?name=j*&q=script" /-/search "/-/search?q=script" "/-/event/$((seq - 1))" \
+    /-/capability /-/capability/command/hostile '/-/capability/command/hostile?from=0&to=0' /-/capability/command/picky \
+    /-/capability/projector/memory /-/capability/command/nosuch $pages

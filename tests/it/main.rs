@@ -35,6 +35,7 @@ mod script_runner;
 mod scripts;
 mod seals;
 mod serve;
+mod serve_capability;
 mod serve_forms;
 mod serve_load;
 mod serve_log;

@@ -31,7 +31,7 @@ fn v1(kind: &str, name: &str) -> String {
     format!(r#"{{"type":"{kind}","name":{},"script":{},"sig":"{sig}"}}"#, json(name), json(SCRIPT))
 }
 
-fn v2(kind: &str, name: &str, by: &str) -> String {
+pub fn v2(kind: &str, name: &str, by: &str) -> String {
     let mut signed = b"self.receipt.v2\0".to_vec();
     for field in [kind, name, SCRIPT, by] {
         signed.extend_from_slice(format!("{}:{field}", field.len()).as_bytes());
@@ -40,7 +40,7 @@ fn v2(kind: &str, name: &str, by: &str) -> String {
     format!(r#"{{"type":"{kind}","name":{},"script":{},"by":{},"sig":"{sig}"}}"#, json(name), json(SCRIPT), json(by))
 }
 
-fn declared(kind: &str, name: &str) -> String {
+pub fn declared(kind: &str, name: &str) -> String {
     let name = json(name);
     let payload = match kind {
         "command" => {
@@ -59,12 +59,12 @@ fn older(via: &str, name: &str, payload: &str) -> String {
     )
 }
 
-fn receipt(payload: &str) -> String {
+pub fn receipt(payload: &str) -> String {
     older("kernel", "script.compiled", payload)
 }
 
 /// A home of the older program with these lines, numbered.
-fn older_home(lines: &[String]) -> Home {
+pub fn older_home(lines: &[String]) -> Home {
     let home = Home::new();
     home.write_log(numbered(lines));
     home.write_private(".secret", hex::encode_upper(KEY));

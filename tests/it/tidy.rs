@@ -82,6 +82,11 @@ const HOUSE: &[(&str, &[Touch])] = &[
     ("finding", &[]),
     ("doctor", &[]),
     ("effect", &[]),
+    ("history", &[]),
+    ("difference", &[]),
+    ("flow", &[]),
+    ("catalogue", &[]),
+    ("profile", &[]),
     ("walk", &[]),
     ("proc", &[Touch::Disk]),
     ("inquiry", &[Touch::Processes, Touch::Clock]),
@@ -135,7 +140,7 @@ const HOUSE: &[(&str, &[Touch])] = &[
     ("copies", &[]),
     ("shared", &[]),
     ("posting", &[]),
-    ("history", &[]),
+    ("chronicle", &[]),
     ("routes", &[]),
     ("connection", &[Touch::Network]),
     ("serve", &[Touch::Network]),
@@ -317,7 +322,7 @@ fn only_the_edges_touch_the_world() {
 }
 
 /// The files of the server, of which only the last two may not wait for what is to come.
-const SERVER: [&str; 9] = ["serve", "connection", "routes", "history", "posting", "shared", "stream", "answer", "serving"];
+const SERVER: [&str; 9] = ["serve", "connection", "routes", "chronicle", "posting", "shared", "stream", "answer", "serving"];
 
 #[test]
 fn only_the_server_is_async_and_it_cannot_name_hear() {
