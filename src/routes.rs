@@ -10,6 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::routing::get;
 use axum::{Extension, Router};
+use jiff::tz::TimeZone;
 use maud::{PreEscaped, html};
 
 use crate::answer::{Answer, Refusal, allowing, document, file, json, plain, reads_pages, refused, set};
@@ -28,9 +29,11 @@ use crate::shared::{Peer, STREAMS_MAX, Shared, Shares};
 use crate::shell::{self, Frame};
 use crate::span::Span;
 use crate::stream::{Stretch, live};
-use crate::today::{EVENTS_MAX, Visit, today};
+use crate::today::today;
+use crate::visit::Visit;
 
 const HTML: &str = "text/html; charset=utf-8";
+const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The routes.
@@ -46,6 +49,7 @@ pub(crate) fn routes(shared: Arc<Shared>) -> Router {
         .route("/-/capability", get(capabilities))
         .route("/-/capability.json", get(capabilities))
         .route("/-/capability/{*below}", get(capability))
+        .route("/-/today.json", get(today_json))
         .route("/-/live", get(live_stream))
         .route("/-/self.css", get(async || file("text/css; charset=utf-8", shell::STYLE)))
         .route("/-/self.js", get(async || file("text/javascript; charset=utf-8", shell::MODULE)))
@@ -63,29 +67,48 @@ async fn home(State(shared): Shares, uri: Uri, headers: HeaderMap) -> Answer {
         (Ok(view), Some(welcome)) if installed(&view, &welcome).is_some() => {
             projection(&shared, &view, &welcome, ("/", uri.query()), &headers).await
         }
-        (Ok(view), _) => today_of(&shared, &view, uri.query(), &headers).await,
+        (Ok(view), _) => today_of(&shared, &view, &uri, &headers, HTML).await,
     }
 }
 
 async fn today_page(State(shared): Shares, uri: Uri, headers: HeaderMap) -> Answer {
     match shared.view().await {
         Err(refusal) => refused(None, &headers, &refusal),
-        Ok(view) => today_of(&shared, &view, uri.query(), &headers).await,
+        Ok(view) => today_of(&shared, &view, &uri, &headers, HTML).await,
     }
 }
 
-async fn today_of(shared: &Shared, view: &Arc<View>, query: Option<&str>, headers: &HeaderMap) -> Answer {
-    let newest = match shared.work(|site| site.recent(EVENTS_MAX)).await {
-        Ok(newest) => newest,
+async fn today_json(State(shared): Shares, uri: Uri, headers: HeaderMap) -> Answer {
+    match shared.view().await {
+        Err(refusal) => refused(None, &headers, &refusal),
+        Ok(view) => today_of(&shared, &view, &uri, &headers, JSON).await,
+    }
+}
+
+/// Today's page, or its twin, for this visit; `since` stands for what an earlier visit saw.
+async fn today_of(shared: &Shared, view: &Arc<View>, uri: &Uri, headers: &HeaderMap, kind: &'static str) -> Answer {
+    let asked = match number("/-/today", uri.query(), "since") {
+        Ok(asked) => asked,
         Err(refusal) => return refused(Some(view), headers, &refusal),
     };
+    let now = shared.site.now();
     let was = Visit::read(headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes));
-    let (visit, is_new) = Visit::at(was, view.state.seq(), shared.site.now());
-    let body = today(&view.state, view.position.damage.len(), &newest, visit.since());
-    let frame = Frame { title: "Today", here: "/", state: &view.state, words: &[], live: true };
-    let done = done(shared, view, query).await;
-    let mut answer = document(200, &frame, &shell::Body::Ours(html! { @if let Some(done) = done { (done) } (body) }));
-    if is_new {
+    let (visit, is_new) = Visit::at(was, view.state.seq(), now);
+    let (since, day) = (asked.unwrap_or(visit.since()), TimeZone::UTC.to_datetime(now).date());
+    let done = if kind == HTML { done(shared, view, uri.query()).await.unwrap_or_default() } else { PreEscaped::default() };
+    let copy = shared.copy(view, format!("/-/today {kind} {since} {day} {}", done.0), move |site, view| {
+        let model = site.today(view, since, day)?;
+        if kind == JSON {
+            return Ok(shell::twin(&model));
+        }
+        let frame = Frame { title: "Today", here: "/", state: &view.state, words: &[], live: true };
+        Ok(shell::document(&frame, &shell::Body::Ours(html! { (done) (today(&model, &view.state)) })))
+    });
+    let mut answer = match copy.await {
+        Ok(copy) => file(kind, copy),
+        Err(refusal) => return refused(Some(view), headers, &refusal),
+    };
+    if is_new && kind == HTML && asked.is_none() {
         set(&mut answer, header::SET_COOKIE, &visit.cookie());
     }
     answer
@@ -187,15 +210,15 @@ async fn copied(
 }
 
 /// A whole number out of the query.
-fn number(query: Option<&str>, key: &str) -> Result<Option<u64>, Refusal> {
+fn number(path: &str, query: Option<&str>, key: &str) -> Result<Option<u64>, Refusal> {
     let mut pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
     let Some((_, value)) = pairs.find(|(name, _)| *name == key) else { return Ok(None) };
-    value.parse().map(Some).map_err(|_| Refusal::new(400, format!("`{key}` is a whole number: /events?{key}=12")))
+    value.parse().map(Some).map_err(|_| Refusal::new(400, format!("`{key}` is a whole number: {path}?{key}=12")))
 }
 
 /// The log as text: all of it, what is behind a number, or a range of bytes of either.
 async fn events(State(shared): Shares, request: Request) -> Answer {
-    let after = match number(request.uri().query(), "after") {
+    let after = match number("/events", request.uri().query(), "after") {
         Ok(after) => after,
         Err(refusal) => return refused(None, request.headers(), &refusal),
     };
@@ -234,7 +257,7 @@ async fn events(State(shared): Shares, request: Request) -> Answer {
 /// What is new, as it comes: server-sent events.
 async fn live_stream(State(shared): Shares, request: Request) -> Answer {
     let last = request.headers().get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.trim().parse().ok());
-    let after = match number(request.uri().query(), "after") {
+    let after = match number("/-/live", request.uri().query(), "after") {
         Ok(after) => last.or(after),
         Err(refusal) => return refused(None, request.headers(), &refusal),
     };

@@ -9,14 +9,16 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
+use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::batch::Close;
 use crate::capability::Capability;
+use crate::changes::EVENTS_MAX;
 use crate::effect::{newest_consumed, page_path};
-use crate::event::{Door, Event, Speaker};
+use crate::event::{Door, Speaker};
 use crate::history::History;
 use crate::kernel::{Caller, Error, Kernel, View};
 use crate::log::Log;
@@ -24,6 +26,8 @@ use crate::profile::{Asked, Nowhere, Profile};
 use crate::rendering::installed;
 use crate::running::Outcome;
 use crate::stop::Stop;
+use crate::telling::Told;
+use crate::today::Today;
 use crate::wash::{Washed, wash};
 
 /// How much mark-up is kept in memory, in bytes.
@@ -37,6 +41,8 @@ pub struct Site {
     kernel: Kernel,
     seen: Mutex<Seen>,
     pages: Mutex<BTreeMap<String, Arc<Page>>>,
+    /// The newest events, told, and of which view they are.
+    newest: Mutex<(Weak<View>, Arc<[Told]>)>,
     recorded: AtomicBool,
 }
 
@@ -107,7 +113,8 @@ impl Site {
         words.extend(kernel.missing());
         words.extend(kernel.unconfined());
         let seen = Mutex::new(Seen { view: Arc::new(view), facts: None });
-        let site = Site { kernel, seen, pages: Mutex::default(), recorded: AtomicBool::new(false) };
+        let newest = Mutex::new((Weak::new(), Arc::from([])));
+        let site = Site { kernel, seen, pages: Mutex::default(), newest, recorded: AtomicBool::new(false) };
         Ok((site, words))
     }
 
@@ -202,13 +209,27 @@ impl Site {
         }
     }
 
-    /// The newest events, oldest first.
+    /// The newest events, newest first, each in a line; read once for as long as the log is the same.
     ///
     /// # Errors
     /// When the log cannot be read.
-    pub fn recent(&self, n: usize) -> Result<Vec<Event<'static>>, Error> {
-        let log = self.log()?;
-        Ok(log.as_ref().map(|log| log.recent(n)).transpose()?.unwrap_or_default())
+    pub fn newest(&self, view: &Arc<View>) -> Result<Arc<[Told]>, Error> {
+        let mut newest = locked(&self.newest);
+        if !std::ptr::eq(newest.0.as_ptr(), Arc::as_ptr(view)) {
+            let events = view.log.as_ref().map(|log| log.recent(EVENTS_MAX)).transpose()?.unwrap_or_default();
+            *newest = (Arc::downgrade(view), events.iter().rev().map(Told::of).collect());
+        }
+        Ok(Arc::clone(&newest.1))
+    }
+
+    /// The front page as values, for who saw all up to `since`.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn today(&self, view: &Arc<View>, since: u64, day: Date) -> Result<Today, Error> {
+        let newest = self.newest(view)?;
+        let path = self.kernel.home.root().to_string_lossy();
+        Ok(Today::of(&view.state, view.position.damage.len(), &newest, since, day, &path))
     }
 
     /// What there is to tell of a capability. Of the log only the few events are read that can be of it, where its rows are known.

@@ -5,6 +5,7 @@
 //! style, and holds neither inline.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde::Serialize;
 
 use crate::capability::{Capability, CapabilityName, Declaration, Kind, Need};
 use crate::event::{Door, Event};
@@ -147,6 +148,12 @@ fn entry(frame: &Frame<'_>, path: &str, label: &str) -> Markup {
 fn standing(frame: &Frame<'_>, path: &str) -> Option<&'static str> {
     let is_below = path != "/" && frame.here.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
     if path == frame.here { Some("page") } else { is_below.then_some("true") }
+}
+
+/// The twin of a page for programs: its model as JSON, on one line.
+#[must_use]
+pub fn twin(model: &impl Serialize) -> String {
+    serde_json::to_string(model).expect("models have string keys") + "\n"
 }
 
 /// A page that says why there is none.

@@ -41,6 +41,7 @@ mod serve_load;
 mod serve_log;
 mod serve_pages;
 mod serve_slow;
+mod serve_today;
 mod server;
 mod shell_completion;
 mod shell_machine;
