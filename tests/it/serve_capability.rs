@@ -184,7 +184,7 @@ fn what_waits_was_rejected_or_was_retired_says_so() {
         assert_eq!(json(&server, &format!("/-/capability/command/{name}.json"))["stands"], stands, "{name}");
     }
     let gone = server.get("/-/capability/command/gone").text();
-    assert!(!gone.contains("<form"), "what was retired is not run: {gone}");
+    assert!(!gone.contains("method=\"post\""), "what was retired is not run: {gone}");
     has(&gone, &["printf '{"]);
 }
 
