@@ -314,6 +314,8 @@ impl State {
     fn stand(&mut self, capability: Capability, declared: Declared) {
         let standing = self.capabilities.entry(capability).or_default();
         standing.starts_anew();
+        // A receipt seals what a declaration says: of the same said again, one is enough.
+        standing.declarations.pop_if(|before| before.digest == declared.digest);
         standing.declarations.push(declared);
     }
 
@@ -711,6 +713,20 @@ mod tests {
         story.add("pipe", "event.refused", r#"{"name":"x"}"#).add("pipe", "script.rejected", r#"{"type":"command","name":"x"}"#);
         assert_eq!((story.state.capabilities().count(), story.state.turns().count(), story.state.notices().len()), (0, 0, 0));
         assert_eq!((story.state.open_ask(), story.state.waiting(), story.state.events()), (None, None, 7));
+    }
+
+    #[test]
+    fn a_declaration_that_is_said_again_is_kept_once() {
+        let mut story = Story::new();
+        let (plain, other) = (r#"{"name":"note"}"#, r#"{"name":"note","description":"d"}"#);
+        for payload in [plain, plain, other, plain, plain, plain] {
+            story.add("pipe", "command.declared", payload);
+        }
+        story.install("note", "x").add("pipe", "command.declared", plain);
+        let standing = story.state.standing(&command("note")).unwrap();
+        let kept: Vec<_> = standing.declarations.iter().map(|declared| declared.origin.seq).collect();
+        let installed = standing.installed().unwrap().declaration.as_ref().unwrap();
+        assert_eq!((kept, installed.origin.seq, standing.is_pending()), (vec![2, 3, 8], 6, true));
     }
 
     #[test]
