@@ -6,6 +6,7 @@
 use std::fmt::Write;
 
 use crate::capability::{Capability, Kind, argument};
+use crate::contract::FINDING;
 use crate::level::Level;
 use crate::log::Position;
 use crate::quotation::{flattened, origin};
@@ -40,16 +41,16 @@ a command: what it prints is logged.
 ";
 
 /// No count of events stands here: the brief changes only when the surface does, so an ask writes no page.
-const DEPTH: &str =
-    "\n## Depth\n\n`self protocol` has the contracts. `grep` finds any event of the log by name, speaker or word.\n";
+const DEPTH: &str = "\n## Depth\n\n`self protocol` has the contracts. ";
 
 /// Writes the brief.
 #[must_use]
 pub fn brief(state: &State) -> String {
     let mut text = GUIDE.to_owned();
-    let room = BRIEF_CHARS_MAX - GUIDE.chars().count() - DEPTH.chars().count();
+    let room = BRIEF_CHARS_MAX - [GUIDE, DEPTH, FINDING].iter().map(|part| part.chars().count()).sum::<usize>();
     text.push_str(&catalogue(state, room));
     text.push_str(DEPTH);
+    text.push_str(FINDING);
     text
 }
 

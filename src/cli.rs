@@ -17,7 +17,7 @@ use crate::asking::Prompted;
 use crate::browser;
 use crate::browsing::BrowseFault;
 use crate::completing::{Shell, informed};
-use crate::contract::{ACCOUNT, SCRIPT, WIRE, card};
+use crate::contract::{ACCOUNT, FINDING, SCRIPT, WIRE, card};
 use crate::face::Face;
 use crate::hear::Answered;
 use crate::hearing::{Answers, Heard};
@@ -306,7 +306,7 @@ impl Voice {
             Some(Verb::Completions { shell }) => self.print(&String::from_utf8_lossy(&shell.script()?)).map(|()| 0),
             Some(Verb::Protocol) => self
                 .print(&format!(
-                    "# How a mind answers\n\n{WIRE}\n# What a script is\n\n{SCRIPT}\n# What an account is\n\n{ACCOUNT}"
+                    "# How a mind answers\n\n{WIRE}\n# How facts are found\n\n{FINDING}\n# What a script is\n\n{SCRIPT}\n# What an account is\n\n{ACCOUNT}"
                 ))
                 .map(|()| 0),
         }
