@@ -466,6 +466,24 @@ mod tests {
     }
 
     #[test]
+    fn the_rows_between_two_are_the_same_from_either_end() {
+        let name = |at| if [17, 5_000, 8_998].contains(&at) { "rare" } else { ["x", "often"][usize::from(at % 7 == 0)] };
+        let names: Vec<_> = (0..9_000).map(name).collect();
+        let (_folder, many) = rows(&names);
+        for wanted in [&["rare"][..], &["often"], &["rare", "often"], &["x", "rare"], &[]] {
+            let ids: Vec<_> = wanted.iter().map(|name| many.names.id(name)).collect();
+            for (from, to) in [(0, 9_000), (18, 5_000), (17, 5_001), (4_000, 8_998), (5_001, 8_000), (9_000, 9_000)] {
+                let expect: Vec<u64> = (from..to).filter(|at| wanted.contains(&name(*at))).collect();
+                let (mut onward, mut back) = (many.between(&ids, from..to).unwrap(), many.back(&ids, from..to).unwrap());
+                let ahead: Vec<_> = std::iter::from_fn(|| onward.next_row().unwrap().map(|row| row.offset / 10)).collect();
+                let mut behind: Vec<_> = std::iter::from_fn(|| back.next_row().unwrap().map(|(at, _)| at)).collect();
+                behind.reverse();
+                assert_eq!((&ahead, &behind), (&expect, &expect), "{wanted:?}, {from}..{to}");
+            }
+        }
+    }
+
+    #[test]
     fn a_row_that_was_lost_is_an_error_and_throws_the_index_away() {
         for sought in [false, true] {
             for at in [17_u64, 9_998] {
