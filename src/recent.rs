@@ -1,7 +1,7 @@
 //! The newest events of the log, and where those behind a number begin.
 //!
-//! Reads from the end, and only as much as is asked for, so it costs the same at any size of the log. The invariant: what is given
-//! are whole records of the last whole batch and those before it, oldest first.
+//! Reads from the end, or where the log's rows say, and only as much as is asked for, so it costs the same at any size of the log.
+//! The invariant: what is given are whole records of the last whole batch and those before it, oldest first.
 
 use std::ops::ControlFlow;
 
@@ -39,6 +39,18 @@ impl Log {
     /// # Errors
     /// When the log cannot be read.
     pub fn behind(&self, seq: u64) -> Result<u64, LogError> {
+        if seq == 0 {
+            return self.behind_all(0);
+        }
+        if let Some(rows) = self.regular_rows() {
+            if seq >= rows.count {
+                return Ok(self.tail().whole);
+            }
+            match self.nth(rows, seq) {
+                Ok((_, row)) => return Ok(row.offset),
+                Err(_) => drop(rows.wrong()),
+            }
+        }
         let mut place = self.tail().whole;
         let mut is_numbered = true;
         self.back(|met| {

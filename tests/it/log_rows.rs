@@ -266,9 +266,10 @@ fn damage_rows(home: &Home, deed: Deed) {
 type Reader = fn(&Log, &Query, &mut Dice) -> Vec<String>;
 
 /// The ways in which a log is read by its rows.
-const READERS: [Reader; 6] = [
+const READERS: [Reader; 7] = [
     |log, query, dice| sought(log, query, dice),
     |log, _, dice| vec![format!("{:?}", log.at(1 + dice.below(160)).unwrap())],
+    |log, _, dice| vec![format!("{:?}", log.behind(dice.below(165)).unwrap())],
     |log, _, dice| vec![format!("{:?}", log.last_of(dice.of(&NAMES), 3).unwrap())],
     |log, _, dice| {
         let mut named = Vec::new();
