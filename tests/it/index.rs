@@ -491,6 +491,29 @@ fn a_long_history_costs_no_byte_and_no_call_more_than_a_short_one() {
 }
 
 #[test]
+fn what_is_asked_of_a_long_log_is_found_without_reading_it() {
+    let home = Home::with_log(notes(20_000));
+    home.hear(r#"{"name":"rare.made","payload":{}}"#);
+    home.run(["quiet"]).check();
+    for question in [
+        &["-n", "20"][..],
+        &["7"],
+        &["--after", "19990"],
+        &["--name", "rare.made"],
+        &["--name", "note.n7", "--since", "2025-06-01", "-n", "5"],
+        &["--name", "no.such"],
+        &["--by", "nobody"],
+        &["--via", "learn"],
+        &["--since", "2999-01-01"],
+        &["--until", "1999-01-01", "--reverse"],
+    ] {
+        // The log has 11 MiB.
+        let (bytes, calls) = effort(&home, &[&["log"], question].concat(), "");
+        assert!(bytes < 768 << 10 && calls < 250, "{question:?} read and wrote {bytes} bytes in {calls} calls");
+    }
+}
+
+#[test]
 fn memory_does_not_grow_with_the_history() {
     let home = Home::with_log(notes(40_000));
     home.hear(r#"{"name":"command.declared","payload":{"name":"note"}}"#);
