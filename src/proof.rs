@@ -31,7 +31,7 @@ impl View {
             }));
         };
         let installed = self.state.capabilities().filter_map(|(_, standing)| standing.installed());
-        if let Some(Installed { receipt, .. }) = { installed }.find(|installed| installed.seq == event.seq) {
+        if let Some(Installed { receipt, .. }) = { installed }.find(|installed| log.is_regular() && installed.seq == event.seq) {
             return Ok(Some(verified_in_words(&self.state, event.seq, receipt)));
         }
         Ok(Some(match verify(secret, event, before(log, secret, event.seq)?) {
