@@ -37,7 +37,7 @@ impl Query {
             narrow(through(via, &counts.doors));
         }
         if self.since.is_some() || self.until.is_some() {
-            narrow(within(self.since, self.until, &counts.days));
+            narrow(within(self.since, self.until, counts));
         }
         let ids = self.ids(names);
         if ids.as_ref().is_some_and(Vec::is_empty) {
@@ -75,33 +75,32 @@ fn through(via: &str, doors: &Tally) -> Range<u64> {
         Door::Http(_) => HTTP,
         Door::Cli | Door::Pipe | Door::Kernel | Door::Learn(_) | Door::Other(_) => Counts::key(via),
     };
-    let mut rows = doors.rows(wanted);
-    if via == "learn" {
-        for (door, counted) in doors.keys() {
-            if matches!(Door::read(door.into()), Door::Learn(_)) {
-                rows = hull(rows, counted.rows());
-            }
-        }
-    }
-    rows
+    let of_kind = matching(doors, |door| via == "learn" && matches!(Door::read(door.into()), Door::Learn(_)));
+    hull(doors.rows(wanted), of_kind)
 }
 
-/// The rows between which the events stand whose moments can lie within two. Days are counted as their moments are written, with
-/// whatever offset: less than a day apart from UTC.
-fn within(since: Option<Timestamp>, until: Option<Timestamp>, days: &Tally) -> Range<u64> {
+/// The rows between which the events stand whose moments can lie within two.
+fn within(since: Option<Timestamp>, until: Option<Timestamp>, counts: &Counts) -> Range<u64> {
     let [since, until] = [since, until].map(|moment| moment.map(|moment| TimeZone::UTC.to_datetime(moment).date()));
-    let ends_late = |day: Date| since.is_none_or(|since| day.saturating_add(1.day()) >= since);
-    let starts_early = |day: Date| until.is_none_or(|until| day.saturating_sub(1.day()) <= until);
-    let mut rows = 0..0;
-    for (day, counted) in days.keys() {
-        // What is no day begins no moment.
-        if day.parse::<Date>().is_ok_and(|day| ends_late(day) && starts_early(day)) {
-            rows = hull(rows, counted.rows());
-        }
-    }
-    // The days that are not held are those before all that are.
-    let first = days.keys().next().and_then(|(day, _)| day.parse::<Date>().ok());
-    if first.is_none_or(ends_late) { hull(rows, days.rest().rows()) } else { rows }
+    // Days are counted as their moments are written, with whatever offset: less than a day apart from UTC.
+    let can_match = |first: Date, last: Date| {
+        since.is_none_or(|since| last.saturating_add(1.day()) >= since)
+            && until.is_none_or(|until| first.saturating_sub(1.day()) <= until)
+    };
+    // What is no day begins no moment.
+    let held = matching(&counts.days, |day| day.parse::<Date>().is_ok_and(|day| can_match(day, day)));
+    let months = matching(&counts.months, |month| {
+        format!("{month}-01").parse::<Date>().is_ok_and(|first| can_match(first, first.last_of_month()))
+    });
+    // Of the days that are not held, their months are known, but for those that are not held either.
+    let (others, months) = (counts.days.rest().rows(), hull(months, counts.months.rest().rows()));
+    hull(held, others.start.max(months.start)..others.end.min(months.end))
+}
+
+/// The rows between which the events of these keys stand.
+fn matching(tally: &Tally, is_one: impl Fn(&str) -> bool) -> Range<u64> {
+    let rows = tally.keys().filter(|(key, _)| is_one(key)).map(|(_, counted)| counted.rows());
+    rows.fold(0..0, hull)
 }
 
 #[cfg(test)]
@@ -116,6 +115,7 @@ mod tests {
         for ([name, moment, door, speaker], row) in events.iter().zip(0..) {
             names.take(name, row, row + 1);
             counts.days.take(moment.get(..10).unwrap_or_default(), row);
+            counts.months.take(moment.get(..7).unwrap_or_default(), row);
             counts.doors.take(door, row);
             counts.speakers.take(speaker, row);
         }
@@ -162,15 +162,24 @@ mod tests {
     }
 
     #[test]
-    fn a_day_that_is_not_held_can_match_what_is_before_all_that_are() {
-        let mut days = Counts::default().days;
-        let day = |n: i32| Date::constant(2026, 1, 1).saturating_add(n.days());
-        for (n, row) in (0..KEYS_MAX as i32 + 9).zip(0..) {
-            days.take(&day(n).to_string(), row);
+    fn of_a_day_that_is_not_held_the_month_is_known() {
+        let day = |n: i64| Date::constant(2026, 1, 1).saturating_add(n.days()).to_string();
+        let mut counts = Counts::default();
+        for (n, row) in (0..KEYS_MAX as i64 + 100).zip(0..) {
+            counts.days.take(&day(n), row);
+            counts.months.take(&day(n)[..7], row);
         }
-        let moment = |n: i32| crate::moment::read(&format!("{}T00:00:00Z", day(n)));
-        assert_eq!(within(moment(3), moment(4), &days), 0..9);
-        assert_eq!(within(moment(100), moment(101), &days), 99..103);
-        assert_eq!(within(None, moment(-9), &days), 0..9);
+        let moment = |n: i64| crate::moment::read(&format!("{}T00:00:00Z", day(n)));
+        assert_eq!(within(moment(200), moment(201), &counts), 199..203, "a day, and one on either side");
+        assert_eq!(within(moment(40), moment(41), &counts), 31..59, "the month of the fortieth day");
+        assert_eq!(within(None, moment(40), &counts), 0..59);
+        assert_eq!(within(moment(40), None, &counts), 31..356);
+        assert!(within(None, moment(-9), &counts).is_empty());
+        for (n, row) in (0..300_i64).zip(356..) {
+            counts.months.take(&format!("{:04}-01", 1000 + n), row);
+            counts.days.take(&format!("{:04}-01-01", 1000 + n), row);
+        }
+        let old = crate::moment::read("1001-01-01T00:00:00Z");
+        assert_eq!(within(None, old, &counts), 356..412, "of months that are not held, nothing is known");
     }
 }

@@ -75,11 +75,13 @@ pub struct State {
     pub(crate) counts: Arc<Counts>,
 }
 
-/// How many events there are of each day, door and speaker.
+/// How many events there are of each day, month, door and speaker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// By the first ten characters of their moments.
     pub days: Tally,
+    /// By the first seven, for the days that are not held.
+    pub months: Tally,
     /// By the texts of their doors.
     pub doors: Tally,
     /// By who the caller said it was.
@@ -88,7 +90,12 @@ pub struct Counts {
 
 impl Default for Counts {
     fn default() -> Counts {
-        Counts { days: Tally::of(Yields::First), doors: Tally::default(), speakers: Tally::default() }
+        Counts {
+            days: Tally::of(Yields::First),
+            months: Tally::of(Yields::First),
+            doors: Tally::default(),
+            speakers: Tally::default(),
+        }
     }
 }
 
@@ -112,6 +119,7 @@ impl Counts {
             Some(door @ (Door::Cli | Door::Pipe | Door::Kernel | Door::Learn(_) | Door::Other(_))) => door.text(),
         };
         self.days.take(event.occurred_at.get(..DAY_BYTES).unwrap_or_default(), row);
+        self.months.take(event.occurred_at.get(..MONTH_BYTES).unwrap_or_default(), row);
         self.doors.take(Counts::key(&door), row);
         self.speakers.take(Counts::key(event.by.as_deref().unwrap_or_default()), row);
     }
@@ -119,6 +127,9 @@ impl Counts {
 
 /// How much of a moment names its day, in bytes.
 const DAY_BYTES: usize = 10;
+
+/// How much of a moment names its month, in bytes.
+const MONTH_BYTES: usize = 7;
 
 impl State {
     /// The state of an empty log. Without a secret every receipt stays unproven: nothing installs.
@@ -166,7 +177,7 @@ impl State {
         &self.names
     }
 
-    /// How many events there are of each day, door and speaker.
+    /// How many events there are of each day, month, door and speaker.
     #[must_use]
     pub fn counts(&self) -> &Arc<Counts> {
         &self.counts

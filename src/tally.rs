@@ -1,4 +1,4 @@
-//! Tallies: how many events there are of each day, door and speaker, and between which rows those of each stand.
+//! Tallies: how many events there are of each day, month, door and speaker, and between which rows those of each stand.
 //!
 //! A tally holds so many keys and no more; what does not fit is counted as one. The invariant: all counts together are the events
 //! taken in, and taking in a log in two parts gives what taking it in whole gives; no event of a key stands outside of the rows of the
