@@ -75,8 +75,7 @@ impl<'e> Entry<'e> {
 
     /// Whether it is a record of the kernel's own keeping, and tells nothing of what somebody did.
     fn is_quiet(&self) -> bool {
-        self.via.as_deref() == Some("kernel")
-            && matches!(Word::of(self.name), Some(Word::LogSealed | Word::KernelInitialized | Word::LessonLearned))
+        self.via.as_deref() == Some("kernel") && matches!(Word::of(self.name), Some(Word::LogSealed | Word::KernelInitialized))
     }
 }
 
@@ -125,6 +124,7 @@ struct Told<'e> {
     stderr: Option<&'e RawValue>,
     description: Option<&'e RawValue>,
     title: Option<&'e RawValue>,
+    intent: Option<&'e RawValue>,
     script: Option<&'e RawValue>,
 }
 
@@ -135,8 +135,8 @@ impl<'e> Told<'e> {
 
     /// What is said, that which tells most first.
     fn sayings(&self) -> impl Iterator<Item = Cow<'e, str>> {
-        let Told { text, content, message, summary, reason, stderr, description, title, .. } = self;
-        texts([*text, *content, *message, *summary, *reason, *stderr, *description, *title])
+        let Told { text, content, message, summary, reason, stderr, description, title, intent, .. } = self;
+        texts([*text, *content, *message, *summary, *reason, *stderr, *description, *title, *intent])
     }
 }
 

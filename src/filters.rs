@@ -220,6 +220,12 @@ impl Filters {
         }
     }
 
+    /// Whether there is a filter.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        Filter::ALL.into_iter().any(|filter| self.get(filter).is_some())
+    }
+
     /// The same with a filter set, or removed, from the newest on.
     #[must_use]
     pub fn with(&self, filter: Filter, value: Option<&str>) -> Filters {

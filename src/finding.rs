@@ -105,7 +105,7 @@ pub fn finding(page: &Finding<'_>) -> Markup {
         h1 { "Search" }
         form.fields.one action=(SEARCH) method="get" {
             p {
-                label for="q" { "A name, a word of a description, or a text in a payload as it is stored" }
+                label for="q" { "A name, or a text as it is stored" }
                 input #q name="q" type="search" value=(page.q) required;
             }
             p { button type="submit" { "Search" } }

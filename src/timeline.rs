@@ -154,7 +154,7 @@ pub fn timeline(page: &Timeline<'_>) -> Markup {
                 (facet("Names", &page.whole_log.names, filters))
                 (facet("Speakers", &page.whole_log.speakers, filters))
                 (facet("Doors", &page.whole_log.doors, filters))
-                (facet("Days", &page.whole_log.days, filters))
+                (facet("Days, as stored", &page.whole_log.days, filters))
             }
         }
     }
@@ -285,6 +285,7 @@ pub(crate) fn further(further: Further, filters: &Filters, path: &str, is_empty:
             },
             (Some(before), None) => p.further { a rel="next" href=(filters.before(Some(before)).address(path)) { "Older" } },
             (None, _) if is_empty => p.muted { "No event matches." },
+            (None, _) if filters.is_set() => p.muted { "Nothing older matches." },
             (None, _) => p.muted { "That is the beginning of the log." },
         }
     }

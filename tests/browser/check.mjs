@@ -82,6 +82,16 @@ await watcher.waitForFunction((word) => document.querySelector("#page").textCont
   .catch(() => fault("the watcher", "did not catch up once nothing was typed"));
 if (/^\(/.test(await watcher.title())) fault("the watcher", `still has the title ${await watcher.title()}`);
 
+// What somebody opened in the log stays open when an event comes.
+const reader = await open({}, "/-/log", "the reader");
+const runs = await reader.evaluate(() => { const runs = [...document.querySelectorAll("details.run")].slice(-2); runs.forEach((run) => { run.open = true; }); return runs.map((run) => run.id); });
+await writer.fill("#message", `${word} for the reader`);
+await writer.click("button[type=submit]");
+await reader.waitForFunction((word) => document.querySelector("#page").textContent.includes(`${word} for the reader`), word, { timeout: 10_000 })
+  .catch(() => fault("the reader", "saw nothing of it"));
+const stayed = await reader.evaluate(() => [...document.querySelectorAll("details[open]")].map((fold) => fold.id));
+if (runs.length === 0 || stayed.join() !== runs.join()) fault("the reader", `had ${runs} open, and then ${stayed}`);
+
 // Without script a form works too.
 const plain = await open({ javaScriptEnabled: false }, "/chat", "without script");
 await plain.fill("#message", `${word} plainly`);

@@ -454,6 +454,7 @@ fn a_search_finds_capabilities_by_name_or_description_and_events_by_their_text()
     );
     has(&page, &["<h2>Events</h2>", "<h3>"]);
     has(&server.get("/-/log?q=kettle").text(), &["<details class=\"run\""]);
+    has(&server.get("/-/log?q=kettle").text(), &["Nothing older matches."]);
     has(&twin, &["\"q\":\"kettle\",\"capabilities\":[],", r#""payload":{"text":"A kettle of Tea"}}],"before":null"#]);
 }
 
