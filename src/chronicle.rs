@@ -101,7 +101,7 @@ fn sought(view: &View, filters: &Filters, path: &'static str) -> Result<(Sought,
 fn log(view: &View, asked: &Asked) -> Result<Answer, Refusal> {
     let filters = Filters::read(LOG, asked.query.as_deref()).map_err(|fault| odd(&fault))?;
     let (found, further) = sought(view, &filters, LOG)?;
-    let model = Timeline::of(&view.state, &filters, &found, further);
+    let model = Timeline::of(&view.state, view.position.damaged, &filters, &found, further);
     // An older page stays as it is.
     Ok(twin(view, asked, "Log", filters.before.is_none(), &model, timeline))
 }

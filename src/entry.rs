@@ -226,7 +226,7 @@ pub fn line(entry: &Entry<'_>, filters: &Filters) -> Markup {
             @if !entry.is_quiet() { " " (shown_excerpt(&excerpt(entry.payload, filters.q.as_deref()))) }
             " " span.place {
                 @if let Some(via) = &entry.via { span.via { (claim(via)) } " " }
-                a href=(address(entry.seq)) aria-label=(format!("Event {}", entry.seq)) { "#" (entry.seq) }
+                a href=(address(entry.seq)) { span.unseen { "event " } "#" (entry.seq) }
             }
         }
     }

@@ -37,6 +37,8 @@ pub struct Timeline<'t> {
     pub as_of: u64,
     /// How many events the log holds.
     pub events_in_all: u64,
+    /// How many lines of the log are no events, and left out.
+    pub damaged_lines: u64,
     /// What is asked for.
     pub filters: &'t Filters,
     /// What was found, newest first.
@@ -86,8 +88,9 @@ struct Count<'t> {
 impl<'t> Timeline<'t> {
     /// The page of what was found.
     #[must_use]
-    pub fn of(state: &'t State, filters: &'t Filters, sought: &'t Sought, further: Further) -> Timeline<'t> {
+    pub fn of(state: &'t State, damaged_lines: u64, filters: &'t Filters, sought: &'t Sought, further: Further) -> Timeline<'t> {
         Timeline {
+            damaged_lines,
             as_of: state.seq(),
             events_in_all: state.events(),
             filters,
@@ -140,6 +143,9 @@ pub fn timeline(page: &Timeline<'_>) -> Markup {
         h1 { "Log" }
         p.muted {
             "Newest first. Days and times are UTC. The log holds " (page.events_in_all) " events; " a href="#counts" { "counts of them" } "."
+        }
+        @if page.damaged_lines > 0 {
+            p.warn { "Damaged lines, which are left out: " (page.damaged_lines) ". " code { "self verify" } " names them." }
         }
         (tags(filters))
         (form(filters))

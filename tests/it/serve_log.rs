@@ -132,6 +132,7 @@ fn all_pages_joined_are_the_log_from_the_newest_back() {
     let page = server.get("/-/log").text();
     let older = page.split("rel=\"next\" href=\"").nth(1).unwrap().split('"').next().unwrap();
     let second = server.get(&older.replace("&amp;", "&")).text();
+    has(&page, &["<p class=\"warn\">Damaged lines, which are left out: 1. <code>self verify</code> names them.</p>"]);
     has(&second, &["<a href=\"/-/log\">Back to the newest</a>", "#351</a>", "#252</a>", ">Older</a>"]);
     assert!(!second.contains("#352</a>") && !second.contains("#251</a>") && !second.contains("<script"), "{second}");
 }
@@ -211,7 +212,7 @@ fn runs_of_one_kind_are_folded_under_their_day() {
     let event = |day: &str, seq: u64, by: &str| {
         format!(
             "<li>{}<a class=\"name\" href=\"/-/log?name=a.b\"><code>a.b</code></a> <span class=\"who\">{by}</span> <span class=\"telling\">t</span> \
-             <span class=\"place\"><span class=\"via\">pipe</span> <a href=\"/-/event/{seq}\" aria-label=\"Event {seq}\">#{seq}</a></span></li>",
+             <span class=\"place\"><span class=\"via\">pipe</span> <a href=\"/-/event/{seq}\"><span class=\"unseen\">event </span>#{seq}</a></span></li>",
             time(day, seq)
         )
     };
@@ -220,7 +221,7 @@ fn runs_of_one_kind_are_folded_under_their_day() {
     let quiet = |day: &str, name: &str, seq: u64| {
         format!(
             "<li class=\"quiet\">{}<a class=\"name\" href=\"/-/log?name={name}\"><code>{name}</code></a> <span class=\"place\"><span class=\"via\">kernel</span> \
-             <a href=\"/-/event/{seq}\" aria-label=\"Event {seq}\">#{seq}</a></span></li>",
+             <a href=\"/-/event/{seq}\"><span class=\"unseen\">event </span>#{seq}</a></span></li>",
             if seq == 1 {
                 "<time class=\"muted\" datetime=\"2026-01-01T00:00:00Z\">00:00:00</time> ".to_owned()
             } else {
