@@ -7,15 +7,19 @@ use maud::{Markup, html};
 use serde::Serialize;
 use similar::get_close_matches;
 
-use crate::capability::{Capability, Declaration, Kind, Need, argument, is_optional};
+use crate::capability::{Capability, Kind, argument};
 use crate::flow::page_of;
 use crate::page::{path, told, word};
 use crate::standing::{Notice, Origin, Standing};
 use crate::state::State;
+use crate::terms::Terms;
 use crate::vocabulary::Word;
 
 /// Where the server has the catalogue.
 pub const PATH: &str = "/-/capability";
+
+/// How many arguments of a command stand behind its name.
+const PARAMS_MAX: usize = 8;
 
 /// How many near names are offered for one that is not there.
 const NEAR_MAX: usize = 5;
@@ -85,88 +89,6 @@ impl Stands {
             Stands::Retired => "tag muted",
         };
         html! { span class=(class) { (self.words()) } }
-    }
-}
-
-/// A parameter or a field.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Term {
-    /// Its name.
-    pub name: String,
-    /// Its type word.
-    #[serde(rename = "type")]
-    pub type_word: String,
-    /// Whether it may be left out.
-    pub optional: bool,
-}
-
-/// The event that a command says it emits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Promise {
-    /// Its name.
-    pub name: String,
-    /// Its fields, in order of name.
-    pub fields: Vec<Term>,
-}
-
-/// What a declaration says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Terms {
-    /// What it is for.
-    pub description: String,
-    /// A command's arguments, in order.
-    pub params: Vec<Term>,
-    /// The event it emits, if it says.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub event: Option<Promise>,
-    /// What it may touch, as the declaration spells it.
-    pub needs: Vec<String>,
-    /// The same in words.
-    pub may: Vec<String>,
-    /// The event names a projector is fed; empty means all.
-    pub consumes: Vec<String>,
-    /// How many of the newest events of each it is fed, if not all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last: Option<u64>,
-}
-
-fn terms<'t>(pairs: impl IntoIterator<Item = (&'t String, &'t String)>) -> Vec<Term> {
-    let term = |(name, type_word): (&String, &String)| Term {
-        name: name.clone(),
-        type_word: type_word.clone(),
-        optional: is_optional(type_word),
-    };
-    pairs.into_iter().map(term).collect()
-}
-
-impl Terms {
-    /// What a declaration says.
-    #[must_use]
-    pub fn of(declaration: &Declaration) -> Terms {
-        Terms {
-            description: declaration.description.clone(),
-            params: terms(declaration.params.iter().map(|(name, type_word)| (name, type_word))),
-            event: declaration.event.as_ref().map(|event| Promise { name: event.name.clone(), fields: terms(&event.fields) }),
-            needs: declaration.needs.iter().map(ToString::to_string).collect(),
-            may: declaration.needs.iter().map(Need::words).collect(),
-            consumes: declaration.consumes.clone(),
-            last: declaration.last,
-        }
-    }
-
-    /// A line for each thing it says, so that two can be compared.
-    #[must_use]
-    pub fn lines(&self) -> String {
-        let mut lines: Vec<_> = self.description.lines().map(|line| format!("description: {line}")).collect();
-        lines.extend(self.params.iter().map(|term| format!("argument {}: {}", term.name, term.type_word)));
-        if let Some(event) = &self.event {
-            lines.push(format!("event {}", event.name));
-            lines.extend(event.fields.iter().map(|term| format!("field {}: {}", term.name, term.type_word)));
-        }
-        lines.extend(self.needs.iter().map(|need| format!("needs {need}")));
-        lines.extend(self.consumes.iter().map(|name| format!("consumes {name}")));
-        lines.extend(self.last.map(|last| format!("last {last}")));
-        lines.iter().map(|line| line.replace(['\n', '\r'], " ") + "\n").collect()
     }
 }
 
@@ -257,7 +179,7 @@ fn item(entry: &Entry) -> Markup {
     html! {
         p {
             a href=(entry.path) { code { (word(&entry.name)) } }
-            @for term in entry.declaration.iter().flat_map(|terms| &terms.params) { " " code.muted { (argument(&term.name, &term.type_word, word)) } }
+            @for term in entry.declaration.iter().flat_map(|terms| &terms.params).take(PARAMS_MAX) { " " code.muted { (argument(&term.name, &term.type_word, word)) } }
             " " (entry.stands.tag())
             @if let Some(page) = &entry.page { " " a href=(page) { "its page" } }
         }

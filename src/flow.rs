@@ -13,6 +13,9 @@ use crate::names::REST;
 use crate::page::{path, word};
 use crate::state::State;
 
+/// How many of a projector's names are looked at; the others are counted.
+pub const STREAMS_MAX: usize = 200;
+
 /// How many streams are drawn on each side; the others stand in the table.
 const DRAWN_MAX: usize = 8;
 
@@ -62,6 +65,8 @@ pub struct Flow {
     pub takes: Vec<Stream>,
     /// What it gives.
     pub gives: Vec<Stream>,
+    /// How many of the names that it takes are left out.
+    pub left_out: usize,
 }
 
 impl Flow {
@@ -78,7 +83,7 @@ impl Flow {
                     count: count(state, &event.name),
                     by: fed(&event.name),
                 });
-                Flow { takes: vec![Stream::Log { count: state.events() }], gives: gives.into_iter().collect() }
+                Flow { takes: vec![Stream::Log { count: state.events() }], gives: gives.into_iter().collect(), left_out: 0 }
             }
             Kind::Projector => {
                 let names = declaration.map_or(&[][..], |declaration| &declaration.consumes);
@@ -86,9 +91,10 @@ impl Flow {
                     |name: &String| Stream::Event { name: name.clone(), count: count(state, name), by: emitters(state, name) };
                 let takes: Vec<_> = match names {
                     [] => vec![Stream::Log { count: state.events() }],
-                    names => names.iter().map(event).collect(),
+                    names => names.iter().take(STREAMS_MAX).map(event).collect(),
                 };
-                Flow { takes, gives: vec![Stream::Page { path: path(capability) }] }
+                let left_out = names.len().saturating_sub(STREAMS_MAX);
+                Flow { takes, gives: vec![Stream::Page { path: path(capability) }], left_out }
             }
         }
     }
@@ -143,6 +149,7 @@ impl Flow {
     pub fn view(&self, capability: &Capability) -> Markup {
         html! {
             figure { (self.drawing(capability)) }
+            @if self.left_out > 0 { p.muted { "The first " (STREAMS_MAX) " of " (STREAMS_MAX + self.left_out) " names." } }
             table.flows {
                 thead { tr { th scope="col" { "It" } th scope="col" { "what" } th.num scope="col" { "events" } th scope="col" { "other end" } } }
                 tbody {
@@ -250,8 +257,11 @@ mod tests {
 
     #[test]
     fn a_drawing_says_in_words_what_it_shows() {
-        let flow =
-            Flow { takes: vec![event("a.b", 1), event("c.d", 20)], gives: vec![Stream::Page { path: "/notes".to_owned() }] };
+        let flow = Flow {
+            takes: vec![event("a.b", 1), event("c.d", 20)],
+            gives: vec![Stream::Page { path: "/notes".to_owned() }],
+            left_out: 0,
+        };
         let view = flow.view(&capability(Kind::Projector, "notes")).into_string();
         for part in [
             r#"role="img" aria-label="projector/notes takes a.b (1 event), c.d (20 events) and gives /notes (a page)""#,
@@ -266,7 +276,7 @@ mod tests {
     fn many_long_and_hostile_names_are_cut_in_the_drawing_and_whole_in_the_table() {
         let long = "<script>\"'&".to_owned() + &"n".repeat(100);
         let takes: Vec<_> = (0..30).map(|at| event(&format!("{long}.{at}"), at)).collect();
-        let flow = Flow { takes, gives: Vec::new() };
+        let flow = Flow { takes, gives: Vec::new(), left_out: 0 };
         let view = flow.view(&capability(Kind::Projector, "<b>")).into_string();
         let (drawing, table) = view.split_once("</svg>").unwrap();
         assert!(drawing.contains(">&lt;script&gt;&quot;'&amp;nnnnn…</text>") && drawing.contains(">22 more</text>"), "{drawing}");
@@ -282,7 +292,7 @@ mod tests {
     fn a_command_takes_the_log_and_a_page_what_it_consumes() {
         let state = State::new(None);
         let flow = Flow::of(&state, &capability(Kind::Command, "x"), None);
-        assert_eq!(flow, Flow { takes: vec![Stream::Log { count: 0 }], gives: Vec::new() });
+        assert_eq!(flow, Flow { takes: vec![Stream::Log { count: 0 }], gives: Vec::new(), left_out: 0 });
         let flow = Flow::of(&state, &capability(Kind::Projector, "a b"), None);
         assert_eq!(flow.gives, [Stream::Page { path: "/a%20b".to_owned() }]);
     }

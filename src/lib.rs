@@ -3,6 +3,7 @@
 //! A mind proposes, the kernel judges and records, everything else replays. ARCHITECTURE.md has the map.
 
 pub mod account;
+pub mod address;
 mod ansi;
 pub mod answer;
 pub mod append;
@@ -134,6 +135,7 @@ pub mod tail;
 pub mod tally;
 pub mod task;
 pub mod telling;
+pub mod terms;
 pub mod timeline;
 pub mod today;
 pub mod trial;

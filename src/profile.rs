@@ -3,129 +3,28 @@
 //! A value made from the state and the history, as a page and as JSON; every text of the log is escaped. Scripts are shown, never run. The
 //! invariant: what is shown cut says how much is left out, and where the whole is.
 
-use std::collections::BTreeSet;
-
 use maud::{Markup, html};
 use serde::Serialize;
 
-use crate::capability::{Capability, CapabilityName, Declaration, Kind};
-use crate::catalogue::{self, Stands, Term, Terms, near};
+use crate::address::{Asked, Nowhere};
+use crate::capability::{Capability, Declaration, Kind};
+use crate::catalogue::{self, Stands, near};
 use crate::difference::{Difference, LINES_MAX};
 use crate::effect::newest_consumed;
 use crate::flow::{Flow, page_of};
-use crate::form::decoded;
 use crate::history::{Announced, Happened, History, Proof, SCRIPTS_BYTES_MAX, Step, Version};
 use crate::moment;
 use crate::page::{path, told, word};
 use crate::quotation::{cut, straight};
 use crate::shell::command_form;
 use crate::state::State;
+use crate::terms::Terms;
 
 /// How much of a script the page shows, in bytes.
 const SCRIPT_BYTES_MAX: usize = 64 << 10;
 
 /// How much of a digest the page shows, in characters.
 const DIGEST_CHARS: usize = 12;
-
-/// What is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
-    /// Whose profile.
-    pub capability: Capability,
-    /// Whether as JSON.
-    pub json: bool,
-    /// The versions that are compared, the older one in front, by the numbers of their receipts; 0 for the one before, or the newest.
-    pub compared: Option<(u64, u64)>,
-}
-
-/// Why there is no profile.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Nowhere {
-    /// The log tells of no such capability; those whose names are near.
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// What is near.
-        near: Vec<String>,
-    },
-    /// A version that was to be compared is none; in words.
-    NoVersion(String),
-}
-
-impl Nowhere {
-    /// In a line.
-    #[must_use]
-    pub fn words(&self) -> String {
-        match self {
-            Nowhere::Unknown { name, near } if near.is_empty() => format!("the log tells of no capability `{}`", word(name)),
-            Nowhere::Unknown { name, near } => {
-                let verb = if near.len() == 1 { "is" } else { "are" };
-                format!("the log tells of no capability `{}`; near it {verb} {}", word(name), word(&near.join(", ")))
-            }
-            Nowhere::NoVersion(words) => words.clone(),
-        }
-    }
-
-    /// As a page.
-    #[must_use]
-    pub fn view(&self) -> Markup {
-        match self {
-            Nowhere::Unknown { name, near } => html! {
-                h1 { "There is no such capability" }
-                p { "The log tells of no capability " code { (word(name)) } "." }
-                @if !near.is_empty() {
-                    p { "Names that are near:" }
-                    ul { @for name in near { li { a href=(page_of(name)) { code { (word(name)) } } } } }
-                }
-                p { a href=(catalogue::PATH) { "All capabilities" } }
-            },
-            Nowhere::NoVersion(words) => html! { h1 { "Not understood" } p { (told(words)) } },
-        }
-    }
-}
-
-impl Asked {
-    /// Reads an address below the catalogue's, still encoded, and its query. `.json` behind a name asks for its twin, unless the name
-    /// itself ends so.
-    ///
-    /// # Errors
-    /// When it names no capability, or a number is none.
-    pub fn read(state: &State, below: &str, query: Option<&str>) -> Result<Asked, Nowhere> {
-        let text = decoded(below.as_bytes(), false).unwrap_or_default();
-        let named = |text: &str| {
-            let (kind, name) = text.split_once('/')?;
-            Some(Capability { kind: Kind::read(kind)?, name: CapabilityName::inherited(name)? })
-        };
-        let whole = named(&text);
-        let is_whole = whole.as_ref().is_some_and(|capability| state.standing(capability).is_some());
-        let bare = text.strip_suffix(".json").filter(|_| !is_whole);
-        let Some(capability) = bare.map_or(whole, named) else {
-            let name = text.split_once('/').filter(|(kind, _)| Kind::read(kind).is_some()).map_or(&*text, |(_, name)| name);
-            return Err(Nowhere::Unknown { near: near(state, name), name: text.clone() });
-        };
-        Ok(Asked { capability, json: bare.is_some(), compared: compared(query)? })
-    }
-
-    /// The numbers of the receipts whose scripts are needed whatever room they take.
-    #[must_use]
-    pub fn receipts(&self) -> BTreeSet<u64> {
-        self.compared.into_iter().flat_map(|(from, to)| [from, to]).filter(|seq| *seq > 0).collect()
-    }
-}
-
-/// The versions to compare, out of `from=12&to=34`; a missing one, or one left empty, is 0.
-fn compared(query: Option<&str>) -> Result<Option<(u64, u64)>, Nowhere> {
-    let pairs: Vec<_> = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('=')).collect();
-    let number = |key: &str| {
-        let Some((_, value)) = pairs.iter().find(|(name, _)| *name == key) else { return Ok(None) };
-        let words = format!("`{key}` is the number of a version's receipt, such as ?from=12&to=34");
-        if value.is_empty() { Ok(Some(0)) } else { value.parse().map(Some).map_err(|_| Nowhere::NoVersion(words)) }
-    };
-    Ok(match (number("from")?, number("to")?) {
-        (None, None) => None,
-        (from, to) => Some((from.unwrap_or(0), to.unwrap_or(0))),
-    })
-}
 
 /// The script in force.
 #[derive(Debug, Serialize)]
@@ -307,7 +206,7 @@ impl Profile {
                 @if !terms.description.is_empty() { p { (told(&terms.description)) } }
             }
             (self.standing())
-            @if let Some(terms) = &self.declaration { (declares(self.kind, terms)) }
+            @if let Some(terms) = &self.declaration { (terms.view(self.kind)) }
             @if let Some(declaration) = &self.form {
                 section { h2 { "Run it" } (command_form(&self.capability, Some(declaration), "run")) }
             }
@@ -475,7 +374,10 @@ impl Profile {
                 @if let Some(by) = by { " by " span.who { (word(by)) } }
                 " " span.muted { @if !via.is_empty() { "through " (word(via)) ", " } (event(*seq)) }
                 @match step {
-                    Step::Rejected { reason, sha256, .. } => { p { (told(reason)) " " (digest(sha256)) } },
+                    Step::Rejected { reason, excerpt, sha256 } => {
+                        p { (told(reason)) " " (digest(sha256)) }
+                        @if !excerpt.is_empty() { details { summary { "How it began" } pre { (told(excerpt)) } } }
+                    },
                     Step::Died { stderr, sha256, .. } => { pre { (told(stderr)) } p { (digest(sha256)) } },
                     Step::Declared | Step::Installed { .. } | Step::Retired => {},
                 }
@@ -504,51 +406,5 @@ fn when(occurred_at: &str) -> Markup {
             None if occurred_at.is_empty() => "at no known time",
             None => (word(occurred_at)),
         }
-    }
-}
-
-fn declares(kind: Kind, terms: &Terms) -> Markup {
-    html! {
-        section {
-            h2 { "What it says of itself" }
-            dl {
-                @match kind {
-                    Kind::Command => {
-                        dt { "Arguments" }
-                        dd { @if terms.params.is_empty() { "none" } @else { ol { @for term in &terms.params { li { (of(term)) } } } } }
-                        dt { "Records" }
-                        dd {
-                            @match &terms.event {
-                                None => "what it likes: it names no event",
-                                Some(event) => {
-                                    code { (word(&event.name)) }
-                                    @if !event.fields.is_empty() { ul { @for term in &event.fields { li { (of(term)) } } } }
-                                },
-                            }
-                        }
-                        dt { "May touch" }
-                        dd {
-                            @if terms.may.is_empty() { "nothing beyond the log, the home's pages and a folder of its own" }
-                            @else { ul { @for (may, need) in terms.may.iter().zip(&terms.needs) { li { (word(may)) " " span.muted { "(" code { (word(need)) } ")" } } } } }
-                        }
-                    },
-                    Kind::Projector => {
-                        dt { "Is made of" }
-                        dd {
-                            @if terms.consumes.is_empty() { "every event" }
-                            @for (at, name) in terms.consumes.iter().enumerate() { @if at > 0 { ", " } code { (word(name)) } }
-                            @if let Some(last) = terms.last { ", the newest " (last) @if !terms.consumes.is_empty() { " of each" } }
-                        }
-                    },
-                }
-            }
-        }
-    }
-}
-
-fn of(term: &Term) -> Markup {
-    html! {
-        code { (word(&term.name)) }
-        @if !term.type_word.is_empty() { " " span.muted { (word(&term.type_word)) } }
     }
 }

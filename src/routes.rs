@@ -13,6 +13,7 @@ use axum::{Extension, Router};
 use jiff::tz::TimeZone;
 use maud::{PreEscaped, html};
 
+use crate::address::{Asked, Nowhere};
 use crate::answer::{Answer, Refusal, allowing, document, file, json, plain, reads_pages, refused, set};
 use crate::brief::brief;
 use crate::capability::{Capability, CapabilityName, Kind};
@@ -22,7 +23,6 @@ use crate::form::decoded;
 use crate::kernel::View;
 use crate::page;
 use crate::posting::{done, run};
-use crate::profile::{Asked, Nowhere};
 use crate::rendering::installed;
 use crate::serving::Page;
 use crate::shared::{Peer, STREAMS_MAX, Shared, Shares};

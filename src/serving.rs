@@ -15,6 +15,7 @@ use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::batch::Close;
+use crate::address::{Asked, Nowhere};
 use crate::capability::Capability;
 use crate::changes::EVENTS_MAX;
 use crate::effect::{newest_consumed, page_path};
@@ -22,7 +23,7 @@ use crate::event::{Door, Speaker};
 use crate::history::History;
 use crate::kernel::{Caller, Error, Kernel, View};
 use crate::log::Log;
-use crate::profile::{Asked, Nowhere, Profile};
+use crate::profile::Profile;
 use crate::rendering::installed;
 use crate::running::Outcome;
 use crate::stop::Stop;

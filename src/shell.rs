@@ -29,6 +29,9 @@ pub const ICON: &str = include_str!("../assets/self.svg");
 /// The projection that takes the place of the front page.
 pub const WELCOME: &str = "welcome";
 
+/// How many inputs a form has; the arguments behind them are for a terminal.
+const INPUTS_MAX: usize = 64;
+
 /// How many projections the navigation shows in its row; the others are folded.
 const PAGES_SHOWN_MAX: usize = 12;
 
@@ -169,7 +172,7 @@ pub fn refusal(title: &str, words: &str) -> Markup {
 #[must_use]
 pub fn failed(state: &State, name: &str, words: &[String], stderr: &str, typed: &[Field], from: &str) -> Markup {
     let params = declaration_of(state, name).map_or(&[][..], |declaration| &declaration.params);
-    let fields: Vec<_> = (0..typed.len().max(params.len()))
+    let fields: Vec<_> = (0..typed.len().max(params.len().min(INPUTS_MAX)))
         .map(|at| {
             let (field, param) = (typed.get(at), params.get(at));
             let label = field.map(|field| field.name.as_str()).or(param.map(|(name, _)| name.as_str())).unwrap_or_default();
@@ -259,7 +262,8 @@ pub fn command_form(command: &Capability, declaration: Option<&Declaration>, pre
     html! {
         form action=(format!("/run/{}", encoded(command.name.as_str()))) method="post" {
             @if reads_files { p.muted { "Through a browser it reads no file of this machine; in a terminal it does." } }
-            @for (at, param) in params.iter().enumerate() {
+            @if params.len() > INPUTS_MAX { p.muted { "The first " (INPUTS_MAX) " of its " (params.len()) " arguments." } }
+            @for (at, param) in params.iter().enumerate().take(INPUTS_MAX) {
                 @let id = format!("{prefix}-{at}");
                 (Input { id: &id, name: &param.0, param: Some(param), typed: None, said: None, first: false }.paragraph())
             }

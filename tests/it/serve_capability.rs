@@ -312,6 +312,23 @@ fn the_list_of_all_and_the_instance_have_twins() {
     assert!(page.contains(&format!("Its page , up to event {}", home.records().len())), "{page}");
 }
 
+#[test]
+fn a_declaration_of_any_size_has_a_page_that_is_bounded() {
+    let home = Home::new();
+    let many = |item: &dyn Fn(usize) -> String| (0..20_000).map(item).collect::<Vec<_>>().join(",");
+    let (params, names) = (many(&|at| format!(r#""p{at}":"string, optional""#)), many(&|at| format!(r#""a.b{at}""#)));
+    let projector = format!(r#"{{"name":"projector.declared","payload":{{"name":"wide","consumes":[{names}]}}}}"#);
+    home.hear(&format!("{}{projector}\n{}", note(&format!("{{{params}}}"), "[]"), fence("command/note", ONE)));
+    let server = home.serve();
+    let page = server.get("/-/capability/command/note").text();
+    has(&page, &["19900 more", "The first 64 of its 20000 arguments."]);
+    assert!(page.len() < 64 << 10, "{}", page.len());
+    let page = server.get("/-/capability/projector/wide").text();
+    has(&page, &["The first 200 of 20000 names.", "19900 more"]);
+    assert!(page.len() < 128 << 10, "{}", page.len());
+    assert!(server.get("/-/capability").text().len() < 64 << 10);
+}
+
 /// Text that acts wherever it is not escaped.
 const HOSTILE: &str = r#"</title></p><script>alert(1)</script><img src=x onerror=alert(1)>' \" onclick=x --> \u202e"#;
 
