@@ -1,14 +1,14 @@
 // Keeps an open page as fresh as the log. The page works without it: it only spares a reload.
 const root = document.documentElement;
 const page = () => document.getElementById("page");
-const title = document.title;
+let title = document.title;
 let seq = Number(root.dataset.seq);
 let source = null;
 let waiting = 0;
 let fetching = false;
 
-// A field that has the focus, or holds something else than it came with, is being typed in.
-const typing = () =>
+// A field that has the focus, or holds something else than it came with, is being typed in; what is selected is about to be copied.
+const typing = () => !getSelection().isCollapsed ||
   [...page().querySelectorAll("input, textarea, select")].some((field) =>
     field === document.activeElement || changed(field));
 
@@ -18,20 +18,23 @@ function changed(field) {
   return field.type !== "hidden" && field.value !== field.defaultValue;
 }
 
-// What the reader opened, by its name or else its place among its kind, and where the focus is, by its place.
+// What the reader opened, and where the focus is, known again by its id or by what it says, but for numbers.
+const key = (one) => one && one.tagName + (one.getAttribute("href") ?? one.textContent.replace(/\d+/g, ""));
+const name = (fold) => fold.id || key(fold.firstElementChild);
 const folds = () => [...page().querySelectorAll("details")];
 const stops = () => [...page().querySelectorAll("a, button, summary")];
 
 function swap(next) {
-  const open = new Map(folds().map((fold, at) => [fold.id || at, fold.open]));
-  const focus = stops().indexOf(document.activeElement);
+  const open = new Set(folds().filter((fold) => fold.open).map(name));
+  const focus = stops().includes(document.activeElement) && key(document.activeElement);
   const fresh = next.getElementById("page");
   const nav = next.querySelector("header nav");
   if (!fresh) return;
   page().replaceWith(document.adoptNode(fresh));
   if (nav) document.querySelector("header nav")?.replaceWith(document.adoptNode(nav));
-  folds().forEach((fold, at) => { if (open.get(fold.id || at)) fold.open = true; });
-  if (focus >= 0) stops()[focus]?.focus({ preventScroll: true });
+  folds().forEach((fold) => { if (open.has(name(fold))) fold.open = true; });
+  if (focus) stops().find((stop) => key(stop) === focus)?.focus({ preventScroll: true });
+  title = next.title;
   root.dataset.seq = next.documentElement.dataset.seq;
 }
 
@@ -66,19 +69,23 @@ async function refresh() {
 }
 
 function listen() {
-  source = new EventSource(`/-/live?after=${seq}`);
+  if (source || document.hidden) return;
+  const mine = source = new EventSource(`/-/live?after=${seq}`);
   source.onmessage = (message) => {
     seq = Number(message.lastEventId);
     waiting += JSON.parse(message.data).new;
     refresh();
   };
+  // A server that is away is asked for again by the browser, one that refuses by nobody but us.
+  source.onerror = () => { if (mine.readyState === EventSource.CLOSED && mine === source) { source = null; setTimeout(listen, 5000); } };
 }
 
+function rest() { source?.close(); source = null; }
+
 // A hidden tab holds no stream; what it missed comes when it is looked at again.
-document.addEventListener("visibilitychange", () => {
-  if (document.hidden) { source?.close(); source = null; }
-  else if (!source) listen();
-});
+document.addEventListener("visibilitychange", () => document.hidden ? rest() : listen());
+document.addEventListener("selectionchange", refresh);
 addEventListener("focusout", () => setTimeout(refresh));
-addEventListener("pagehide", () => source?.close());
-if (!document.hidden) listen();
+addEventListener("pagehide", rest);
+addEventListener("pageshow", listen);
+listen();

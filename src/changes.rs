@@ -168,7 +168,7 @@ fn group_of(group: &Group, day: &str) -> Markup {
             ol.happened {
                 @for run in &group.runs {
                     @match run.newest.first() {
-                        Some(newest) if run.events >= FOLDS_AT => li.folded { details {
+                        Some(newest) if run.events >= FOLDS_AT => li.folded.muted[run.newest.iter().all(|told| told.quiet)] { details {
                             summary { (moment(newest, day)) " " span.what { code { (run.name) } " " span.tag { "× " (run.events) } " " bdi { (newest.text) } } }
                             ol.happened {
                                 @for told in &run.newest { (entry(told, day)) }

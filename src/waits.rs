@@ -14,6 +14,9 @@ use crate::state::State;
 /// How much of a text that waits is shown, in characters.
 const TEXT_CHARS_MAX: usize = 400;
 
+/// How much of a speaker's name is shown, in characters.
+const WHO_CHARS_MAX: usize = 40;
+
 /// How many refusals are told one by one.
 const REFUSALS_MAX: usize = 5;
 
@@ -76,7 +79,7 @@ impl Waits {
             waits.push(wait("damage", String::new(), words, "", VERIFY, None));
         }
         if let Some(turn) = state.waiting() {
-            let who = turn.origin.by.as_deref().map_or_else(String::new, |by| format!(" of {}", cut(by)));
+            let who = turn.origin.by.as_deref().map_or_else(String::new, |by| format!(" of {}", cut_at(by, WHO_CHARS_MAX)));
             let words = format!("A message{who} waits for an answer");
             waits.push(wait("message", String::new(), words, &turn.text, MIND, Some(&turn.origin)));
         }
@@ -142,9 +145,13 @@ fn pending(capability: &Capability, standing: &Standing) -> Wait {
 
 /// A text on one line, cut.
 pub(crate) fn cut(text: &str) -> String {
-    let start: String = text.chars().take(TEXT_CHARS_MAX + 1).collect();
+    cut_at(text, TEXT_CHARS_MAX)
+}
+
+fn cut_at(text: &str, chars: usize) -> String {
+    let start: String = text.chars().take(chars + 1).collect();
     let mut line = on_one_line(&start.split_whitespace().collect::<Vec<_>>().join(" "));
-    if let Some((at, _)) = line.char_indices().nth(TEXT_CHARS_MAX) {
+    if let Some((at, _)) = line.char_indices().nth(chars) {
         line.truncate(at);
         line.push('…');
     }

@@ -2,8 +2,10 @@
 //
 //     node check.mjs <address> <folder for pictures> [page…]
 //
-// Ends with 1 and the faults, a line each. Forms are filled in with the command `chat` and the page `chat` of lessons/chat.
+// Ends with 1 and the faults, a line each. Forms are filled in with the command `chat` and the page `chat` of lessons/chat. The program
+// `self` on the path is started once more over the same home, to be killed under an open page.
 
+import { execFileSync, spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
 
@@ -91,6 +93,55 @@ await reader.waitForFunction((word) => document.querySelector("#page").textConte
   .catch(() => fault("the reader", "saw nothing of it"));
 const stayed = await reader.evaluate(() => [...document.querySelectorAll("details[open]")].map((fold) => fold.id));
 if (runs.length === 0 || stayed.join() !== runs.join()) fault("the reader", `had ${runs} open, and then ${stayed}`);
+
+// The box on today's page: what is typed stays, and so does what was opened.
+const today = await open({}, "/-/today", "today's box");
+const box = today.locator("details", { has: today.locator("form[action='/run/chat']") });
+const field = box.locator("[name=message]");
+await box.locator("summary").click();
+await field.fill("half a command");
+execFileSync("self", ["run", "chat", `${word} past the server`]);
+await today.waitForFunction(() => /^\(\d+\) /.test(document.title), null, { timeout: 10_000 }).catch(() => fault("today's box", "counts nothing in the title"));
+if ((await field.inputValue()) !== "half a command") fault("today's box", "lost what was typed");
+await field.fill("");
+await box.locator("summary").focus();
+await today.waitForFunction((word) => document.querySelector("#page").textContent.includes(`${word} past the server`), word, { timeout: 10_000 })
+  .catch(() => fault("today's box", "did not catch up once nothing was typed"));
+if (!(await box.evaluate((box) => box.open))) fault("today's box", "was shut");
+if (!(await box.locator("summary").evaluate((summary) => summary === document.activeElement))) fault("today's box", "lost the focus");
+
+// A hidden tab closes its stream, and catches up when it is looked at.
+const hide = (hidden) => today.evaluate((hidden) => {
+  Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}, hidden);
+const ended = today.waitForEvent("requestfailed", { predicate: (request) => request.url().includes("/-/live"), timeout: 10_000 });
+await hide(true);
+await ended.catch(() => fault("a hidden tab", "holds its stream"));
+execFileSync("self", ["run", "chat", `${word} unseen`]);
+const anew = today.waitForRequest((request) => request.url().includes("/-/live?after="), { timeout: 10_000 });
+await hide(false);
+await anew.catch(() => fault("a hidden tab", "asks for no stream when it is shown"));
+await today.waitForFunction((word) => document.querySelector("#page").textContent.includes(`${word} unseen`), word, { timeout: 10_000 })
+  .catch(() => fault("a hidden tab", "did not catch up when it was shown"));
+
+// A server that is killed and comes back under an open page is found again, and nothing is missed.
+async function serve(port) {
+  const server = spawn("self", ["serve"], { env: { ...process.env, SELF_BIND: `127.0.0.1:${port}` }, stdio: ["ignore", "pipe", "ignore"] });
+  const line = await new Promise((heard) => server.stdout.once("data", heard));
+  return { server, address: String(line).trim() };
+}
+const first = await serve(0);
+const context = await browser.newContext();
+const visitor = await context.newPage();
+await visitor.goto(new URL("/chat", first.address).href);
+first.server.kill("SIGKILL");
+execFileSync("self", ["run", "chat", `${word} while it was away`]);
+const second = await serve(new URL(first.address).port);
+await visitor.waitForFunction((word) => document.querySelector("#page").textContent.includes(`${word} while it was away`), word, { timeout: 20_000 })
+  .catch(() => fault("a server that came back", "was not found again"));
+second.server.kill("SIGTERM");
+await context.close();
 
 // Without script a form works too.
 const plain = await open({ javaScriptEnabled: false }, "/chat", "without script");

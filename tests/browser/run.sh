@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # Learns every lesson, puts hostile text into every field that a page shows, serves that home, and looks at it with a real browser.
-# Needs Chromium, node and npm; PICTURES is where pictures of every page go. usage: tests/browser/run.sh <self>
+# Needs Chromium, node and npm. A picture of every page goes to the folder that is named behind the program, else to PICTURES, else
+# nowhere: as <path>-<1280 or 360>-<light or dark>.png, slashes of the path as underscores.
+# usage: tests/browser/run.sh <self> [folder for pictures]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 self=$(realpath "$1")
 work=$(mktemp -d)
-pictures=${PICTURES:-$work/pictures}
+pictures=${2:-${PICTURES:-$work/pictures}}
 mkdir -p "$pictures" "$work/home" "$work/bin"
+pictures=$(realpath "$pictures")
 ln -s "$self" "$work/bin/self"
 export PATH="$work/bin:$PATH" SELF_HOME="$work/home" XDG_STATE_HOME="$work/state" HOME="$work" SELF_BIND=127.0.0.1:0
 trap 'kill "${server:-}" 2>/dev/null || true; rm -rf "$work"' EXIT

@@ -202,6 +202,24 @@ fn a_live_stream_tells_of_every_append_and_misses_nothing_when_it_comes_back() {
 }
 
 #[test]
+fn a_live_stream_that_comes_back_to_a_new_server_misses_nothing() {
+    let home = with_page(KEEP);
+    let server = home.serve();
+    let mut live = Live::open(&server, "/-/live", "");
+    server.form("/run/x", "a=1");
+    let (id, _) = live.next();
+    // Killed, not ended: it seals nothing.
+    drop(server);
+    home.run(["run", "x", "a"]).stdout_any().check();
+    home.run(["run", "x", "b"]).stdout_any().check();
+    let server = home.serve();
+    let mut back = Live::open(&server, "/-/live?after=1", &format!("Last-Event-ID: {id}\r\n"));
+    let seq = id.parse::<usize>().unwrap() + 2;
+    assert_eq!(back.next(), (seq.to_string(), format!("{{\"seq\":{seq},\"new\":2}}")));
+    assert_eq!(records(&home.log()).len(), seq);
+}
+
+#[test]
 fn a_projector_that_fails_leaves_the_page_that_stands_and_says_so() {
     let home = Home::new();
     let page = r#"{"name":"projector.declared","payload":{"name":"fragile","consumes":["a.b"]}}"#;
