@@ -158,7 +158,7 @@ fn group_of(group: &Group, day: &str) -> Markup {
         section.group {
             h3 {
                 (who(group))
-                " " span.muted { (door(&group.via)) }
+                @if group.via != "kernel" { " " span.muted { (door(&group.via)) } }
             }
             p.muted {
                 span.num { (group.events) } @if group.events == 1 { " event, " } @else { " events, " }
@@ -217,7 +217,7 @@ fn door(via: &str) -> Markup {
 
 fn entry(told: &Told, day: &str) -> Markup {
     html! {
-        li.muted[told.quiet] {
+        li class=[told.quiet.then_some("muted")] {
             (moment(told, day)) " "
             span.what { code { (told.name) } " " bdi { (told.text) } }
             " " a.seq href=(format!("/-/event/{}", told.seq)) aria-label=(format!("Event {}", told.seq)) { "#" (told.seq) }

@@ -74,8 +74,12 @@ impl Waits {
             seq: origin.map(|origin| origin.seq),
         };
         if damaged > 0 {
-            let words = if damaged == 1 { "A line of the log is damaged" } else { "Lines of the log are damaged" };
-            let words = format!("{words}: {damaged}. Reading goes on past it, and nothing rewrites it");
+            let words = if damaged == 1 {
+                "1 line of the log is damaged".to_owned()
+            } else {
+                format!("{damaged} lines of the log are damaged")
+            };
+            let words = format!("{words}; reading goes on past that, and nothing rewrites it");
             waits.push(wait("damage", String::new(), words, "", VERIFY, None));
         }
         if let Some(turn) = state.waiting() {
@@ -165,7 +169,7 @@ pub fn waits(waits: &Waits) -> Markup {
         section #waits {
             h2 { "What waits" }
             @if waits.0.is_empty() { p.muted { "Nothing waits." } } @else {
-                ul.waits { @for wait in &waits.0 { li.danger[wait.kind == "damage"] {
+                ul.waits { @for wait in &waits.0 { li class=[(wait.kind == "damage").then_some("danger")] {
                     p {
                         @if !wait.subject.is_empty() { code { (wait.subject) } " " }
                         (wait.words) "."
@@ -219,7 +223,7 @@ mod tests {
         assert_eq!(
             told,
             [
-                "damage||Lines of the log are damaged: 2. Reading goes on past it, and nothing rewrites it||None|self verify",
+                "damage||2 lines of the log are damaged; reading goes on past that, and nothing rewrites it||None|self verify",
                 "message||A message of ada waits for an answer|a <b>|Some(4)|self work | <mind> | self",
                 "pending|command/note|waits for its script; the last one was rejected|no words|Some(2)|self work | <mind> | self",
                 "rejection|command/stray|had its script rejected, and nothing declares it|no words|Some(3)|",

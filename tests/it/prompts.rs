@@ -1,4 +1,4 @@
-//! Prompts, the brief and the kernel's page, held whole against files in `tests/golden/`, over a kernel whose clock and randomness are fixed.
+//! Prompts, the brief, the kernel's page and today's, held whole against files in `tests/golden/`, over a kernel whose clock and randomness are fixed.
 //!
 //! `BLESS=1 cargo test prompts` writes the files anew; a file that no test uses fails.
 
@@ -9,19 +9,23 @@ use std::path::{Path, PathBuf};
 
 use self_kernel::append::Disk;
 use self_kernel::brief::{BRIEF_CHARS_MAX, brief};
+use self_kernel::changes::EVENTS_MAX;
 use self_kernel::event::Speaker;
 use self_kernel::hearing::Answers;
 use self_kernel::home::Home;
 use self_kernel::kernel::{Caller, Kernel, World};
 use self_kernel::level::{Level, Reach, Sandbox};
+use self_kernel::log::Log;
 use self_kernel::markup;
 use self_kernel::page;
 use self_kernel::payload::Payload;
 use self_kernel::receipt::{Secret, sign};
 use self_kernel::standing::Standing;
+use self_kernel::telling::Told;
+use self_kernel::today::{Today, today};
 use self_kernel::wire::{self, Item};
 
-const GOLDEN: [&str; 11] = [
+const GOLDEN: [&str; 12] = [
     "learn.md",
     "ask-empty.md",
     "ask-full.md",
@@ -33,6 +37,7 @@ const GOLDEN: [&str; 11] = [
     "kernel-empty.html",
     "kernel-full.html",
     "kernel-hostile.html",
+    "today-full.html",
 ];
 
 thread_local! {
@@ -103,6 +108,15 @@ impl Fixed {
         assert_eq!(markup::check(page.as_bytes()), Ok(()));
         assert!(!page.contains(&*self.folder.path().to_string_lossy()), "a page names no path");
         page
+    }
+
+    /// Today's page, for somebody who saw all up to an event; a tag a line.
+    fn today(&self, since: u64) -> String {
+        let view = self.kernel("bob").look().unwrap();
+        let log = Log::open(&Home::at(self.folder.path().to_owned()).places()).unwrap().unwrap();
+        let newest: Vec<_> = log.recent(EVENTS_MAX).unwrap().iter().rev().map(Told::of).collect();
+        let model = Today::of(&view.state, 1, &newest, since, "2026-11-30".parse().unwrap(), "/home/of/ada");
+        today(&model, &view.state).into_string().replace("><", ">\n<") + "\n"
     }
 
     /// Puts a receipt for each pending capability into the log, signed with the home's key.
@@ -309,4 +323,18 @@ fn what_is_said_does_not_change_the_page() {
     quiet.hear(note);
     loud.hear(r#"{"name":"chat.message","payload":{"role":"user","content":"Are you there?"}}"#);
     assert_eq!(quiet.page(), loud.page());
+}
+
+#[test]
+fn today_of_a_home_in_which_much_happened() {
+    let home = Fixed::new();
+    home.hear(r#"{"name":"projector.declared","payload":{"name":"recent/all","description":"What is <new>.","last":200}}"#);
+    home.install_all("opus <1>");
+    for text in ["one", "two", "three", "<b>four</b>"] {
+        home.hear(&format!(r#"{{"name":"note.added","payload":{{"text":"{text}"}}}}"#));
+    }
+    home.hear(r#"{"name":"check.passed","payload":{"seconds":1.50,"on":["a","b"],"log":null}}"#);
+    home.hear(r#"{"name":"command.declared","payload":{"name":"note","description":"Keep a note, dated."}}"#);
+    home.hear("```self command/note\necho hi\n```\n{\"name\":\"log.sealed\"}\n{\"name\":\"chat.message\",\"payload\":{\"role\":\"user\",\"content\":\"Are you there?\"}}\n");
+    check("today-full.html", &home.today(2));
 }
