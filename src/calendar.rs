@@ -150,15 +150,19 @@ pub fn year(year: &Year) -> Markup {
         @if !year.months.is_empty() {
             details {
                 summary { "By month and day" }
-                table {
+                table.months {
                     thead { tr { th scope="col" { "Month" } th.num scope="col" { "Events" } th scope="col" { "Days" } } }
                     tbody {
                         @for month in &year.months {
                             tr {
                                 th scope="row" { (month.month) }
                                 td.num { (month.events) }
-                                td.days { @for day in &month.days {
-                                    a href=(link(&day.day)) aria-label=(format!("{}: {}", day.day, events(day.events))) { (&day.day[8..]) } " " span.muted { (day.events) } " "
+                                td { @for day in &month.days {
+                                    span.one {
+                                        a href=(link(&day.day)) aria-label=(format!("{}: {}", day.day, events(day.events))) { (&day.day[8..]) }
+                                        " " span.muted { (day.events) }
+                                    }
+                                    " "
                                 } }
                             }
                         }

@@ -60,9 +60,13 @@ pub(crate) fn routes(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
+/// The projection that takes the place of the front page, if it is installed.
+fn welcome() -> Option<Capability> {
+    CapabilityName::inherited(shell::WELCOME).map(|name| Capability { kind: Kind::Projector, name })
+}
+
 async fn home(State(shared): Shares, uri: Uri, headers: HeaderMap) -> Answer {
-    let welcome = CapabilityName::inherited(shell::WELCOME).map(|name| Capability { kind: Kind::Projector, name });
-    match (shared.view().await, welcome) {
+    match (shared.view().await, welcome()) {
         (Err(refusal), _) => refused(None, &headers, &refusal),
         (Ok(view), Some(welcome)) if installed(&view, &welcome).is_some() => {
             projection(&shared, &view, &welcome, ("/", uri.query()), &headers).await
@@ -101,7 +105,9 @@ async fn today_of(shared: &Shared, view: &Arc<View>, uri: &Uri, headers: &Header
         if kind == JSON {
             return Ok(shell::twin(&model));
         }
-        let frame = Frame { title: "Today", here: "/", state: &view.state, words: &[], live: true };
+        let welcome = welcome().is_some_and(|welcome| installed(view, &welcome).is_some());
+        let here = if welcome { "/-/today" } else { "/" };
+        let frame = Frame { title: "Today", here, state: &view.state, words: &[], live: true };
         Ok(shell::document(&frame, &shell::Body::Ours(html! { (done) (today(&model, &view.state)) })))
     });
     let mut answer = match copy.await {

@@ -64,7 +64,11 @@ fn the_front_page_is_the_welcome_if_there_is_one() {
     let page = server.get("/").text();
     assert!(page.contains("<title>Come in</title>") && page.contains("<a href=\"/\" aria-current=\"page\">Home</a>"), "{page}");
     assert!(!page.contains(">welcome</a>"), "it is no entry beside Home");
-    assert!(server.get("/-/today").text().contains("<title>Today</title>"));
+    let today = server.get("/-/today").text();
+    assert!(
+        today.contains("<title>Today</title>") && today.contains("<a href=\"/\">Home</a>"),
+        "Today is not Home then: {today}"
+    );
 }
 
 #[test]

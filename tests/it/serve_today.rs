@@ -118,3 +118,25 @@ fn an_empty_home_has_a_today() {
         assert!(page.contains(part), "{part} in {page}");
     }
 }
+
+/// How many bytes a server read so far, from files and from clients.
+fn read_so_far(server: &Server) -> u64 {
+    let io = std::fs::read_to_string(format!("/proc/{}/io", server.pid().as_raw_nonzero())).unwrap();
+    io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_log_is_read_once_for_as_long_as_it_is_the_same() {
+    let home = with_page(KEEP);
+    home.hear(&format!(r#"{{"name":"big.said","payload":{{"text":"{}"}}}}"#, "word ".repeat(100_000)));
+    let server = home.serve();
+    let paths = ["/", "/-/today", "/-/today.json", "/kernel", "/brief", "/notes"];
+    let look = || paths.map(|path| server.get(path).body);
+    let first = look();
+    let before = read_so_far(&server);
+    for _ in 0..10 {
+        assert!(look() == first, "the same is answered to the same");
+    }
+    let read = read_so_far(&server) - before;
+    assert!(read < 64 << 10, "{read} bytes were read for 60 requests of some hundred bytes each");
+}
