@@ -55,7 +55,7 @@ pub(crate) struct Shared {
     /// Told when an event may have come.
     pub(crate) grew: Notify,
     pub(crate) streams: Arc<Semaphore>,
-    copies: Copies,
+    copies: Copies<View>,
     /// Told when a run was recorded, and files have to show it.
     recorded: Notify,
     readings: Arc<Semaphore>,
