@@ -86,7 +86,7 @@ if (/^\(/.test(await watcher.title())) fault("the watcher", `still has the title
 
 // What somebody opened in the log stays open when an event comes.
 const reader = await open({}, "/-/log", "the reader");
-const runs = await reader.evaluate(() => { const runs = [...document.querySelectorAll("details.run")].slice(-2); runs.forEach((run) => { run.open = true; }); return runs.map((run) => run.id); });
+const runs = await reader.evaluate(() => { const runs = [...document.querySelectorAll("details.run")].slice(0, 2); runs.forEach((run) => { run.open = true; }); return runs.map((run) => run.id); });
 await writer.fill("#message", `${word} for the reader`);
 await writer.click("button[type=submit]");
 await reader.waitForFunction((word) => document.querySelector("#page").textContent.includes(`${word} for the reader`), word, { timeout: 10_000 })
