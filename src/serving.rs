@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::batch::Close;
 use crate::address::{Asked, Nowhere};
+use crate::batch::Close;
 use crate::capability::Capability;
 use crate::changes::EVENTS_MAX;
 use crate::effect::{newest_consumed, page_path};
