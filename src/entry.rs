@@ -17,7 +17,7 @@ use crate::filters::{Filter, Filters, LOG};
 use crate::moment;
 use crate::quotation::shown;
 use crate::record::string;
-use crate::vocabulary::Word;
+use crate::telling::telling;
 
 /// How much of an event's payload a line shows, in characters.
 const EXCERPT_CHARS_MAX: usize = 240;
@@ -50,12 +50,19 @@ pub struct Entry<'e> {
     pub by: Option<&'e str>,
     /// Its particulars, as they are stored.
     pub payload: &'e RawValue,
+    /// What it tells, in a line.
+    #[serde(skip)]
+    told: String,
+    /// Whether it is the kernel's own bookkeeping.
+    #[serde(skip)]
+    is_quiet: bool,
 }
 
 impl<'e> Entry<'e> {
     /// The entry of an event.
     #[must_use]
     pub fn of(event: &'e Event<'_>) -> Entry<'e> {
+        let (told, is_quiet) = telling(&event.name, event.via.as_ref(), &event.payload);
         Entry {
             id: &event.id,
             seq: event.seq,
@@ -64,6 +71,8 @@ impl<'e> Entry<'e> {
             via: event.via.as_ref().map(Door::text),
             by: event.by.as_deref(),
             payload: &event.payload,
+            told,
+            is_quiet,
         }
     }
 
@@ -71,11 +80,6 @@ impl<'e> Entry<'e> {
     #[must_use]
     pub fn moment(&self) -> Option<Timestamp> {
         moment::read(self.occurred_at)
-    }
-
-    /// Whether it is a record of the kernel's own keeping, and tells nothing of what somebody did.
-    fn is_quiet(&self) -> bool {
-        self.via.as_deref() == Some("kernel") && matches!(Word::of(self.name), Some(Word::LogSealed | Word::KernelInitialized))
     }
 }
 
@@ -113,9 +117,7 @@ fn on_one(text: &str) -> String {
 /// The fields that tell most of an event.
 #[derive(Default, Deserialize)]
 struct Told<'e> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'e RawValue>,
-    name: Option<&'e RawValue>,
+    #[serde(borrow)]
     text: Option<&'e RawValue>,
     content: Option<&'e RawValue>,
     message: Option<&'e RawValue>,
@@ -151,55 +153,36 @@ pub fn said(payload: &RawValue) -> Option<Cow<'_, str>> {
     told.sayings().chain(texts([told.script])).next()
 }
 
-/// What an event tells in a line: who or what it speaks of, and what it says; else its payload as it is stored.
-fn telling(payload: &RawValue) -> Cow<'_, str> {
-    let told = Told::of(payload);
-    let subject = match (texts([told.kind]).next(), texts([told.name]).next()) {
-        (Some(kind), Some(name)) => Some(Cow::Owned(format!("{kind}/{name}"))),
-        (None, name) => name,
-        (Some(_), None) => None,
-    };
-    match (subject, told.sayings().next()) {
-        (Some(subject), Some(said)) => Cow::Owned(format!("{subject}: {said}")),
-        (Some(one), None) | (None, Some(one)) => one,
-        (None, None) if payload.get() == "{}" => Cow::Borrowed(""),
-        (None, None) => Cow::Borrowed(payload.get()),
-    }
-}
-
 /// The text of a payload in which something that is sought reads best, and where it is in there. `None` if it is nowhere.
 fn holding<'e>(payload: &'e RawValue, sought: &str) -> Option<(Cow<'e, str>, Range<usize>)> {
     let told = Told::of(payload);
-    let readable = [telling(payload)].into_iter().chain(told.sayings()).chain(texts([told.script]));
-    let all = readable.chain([Cow::Borrowed(payload.get())]);
+    let all = told.sayings().chain(texts([told.script])).chain([Cow::Borrowed(payload.get())]);
     all.filter_map(|text| text.find(sought).map(|at| (text, at..at + sought.len()))).next()
 }
 
-/// Part of what an event tells.
+/// Part of what an event says, around a text that is sought.
 #[derive(Debug, PartialEq, Eq)]
 struct Excerpt {
     lead: String,
-    /// What was sought, if it is in there.
     found: String,
     tail: String,
     /// How many bytes are left out behind it.
     rest: usize,
 }
 
-/// Cuts out of a payload what a line shows: its start, or what stands around a text that is sought.
-fn excerpt(payload: &RawValue, sought: Option<&str>) -> Excerpt {
-    let held = sought.and_then(|sought| holding(payload, sought));
-    let (text, found) = held.unwrap_or_else(|| (telling(payload), 0..0));
+/// Cuts what stands around a text that is sought out of a payload; `None` if it is not in there.
+fn excerpt(payload: &RawValue, sought: &str) -> Option<Excerpt> {
+    let (text, found) = holding(payload, sought)?;
     let from = text[..found.start].char_indices().rev().nth(LEAD_CHARS_MAX - 1).map_or(0, |(at, _)| at);
     let until = text[from..].char_indices().nth(EXCERPT_CHARS_MAX).map_or(text.len(), |(at, _)| from + at);
     let middle = found.end.min(until);
     let before = if from > 0 { "… " } else { "" };
-    Excerpt {
+    Some(Excerpt {
         lead: before.to_owned() + &on_one(&run_together(&text[from..found.start])),
         found: on_one(&run_together(&text[found.start..middle])),
         tail: on_one(&run_together(&text[middle..until])),
         rest: text.len() - until,
-    }
+    })
 }
 
 /// The same text with one blank for each run of white space.
@@ -219,11 +202,14 @@ fn run_together(text: &str) -> String {
 pub fn line(entry: &Entry<'_>, filters: &Filters) -> Markup {
     let named = filters.with(Filter::Name, Some(entry.name)).address(LOG);
     html! {
-        li class=[entry.is_quiet().then_some("quiet")] {
+        li class=[entry.is_quiet.then_some("quiet")] {
             (time(entry))
             a.name href=(named) { code { (claim(entry.name)) } }
             @if let Some(by) = entry.by { " " span.who { (claim(by)) } }
-            @if !entry.is_quiet() { " " (shown_excerpt(&excerpt(entry.payload, filters.q.as_deref()))) }
+            " " @match filters.q.as_deref().and_then(|sought| excerpt(entry.payload, sought)) {
+                Some(excerpt) => (shown_excerpt(&excerpt)),
+                None => span.telling { (entry.told) },
+            }
             " " span.place {
                 @if let Some(via) = &entry.via { span.via { (claim(via)) } " " }
                 a href=(address(entry.seq)) { span.unseen { "event " } "#" (entry.seq) }
@@ -236,7 +222,7 @@ fn shown_excerpt(excerpt: &Excerpt) -> Markup {
     html! {
         span.telling {
             (excerpt.lead)
-            @if !excerpt.found.is_empty() { mark { (excerpt.found) } }
+            mark { (excerpt.found) }
             (excerpt.tail)
             @match excerpt.rest {
                 0 => {},
@@ -264,46 +250,27 @@ mod tests {
     use crate::payload::Payload;
 
     #[track_caller]
-    fn check(payload: &str, sought: Option<&str>, expect: [&str; 3], rest: usize) {
+    fn check(payload: &str, sought: &str, expect: [&str; 3], rest: usize) {
         let payload = Payload::read(payload).unwrap();
-        let Excerpt { lead, found, tail, rest: left } = excerpt(payload.as_ref(), sought);
+        let Excerpt { lead, found, tail, rest: left } = excerpt(payload.as_ref(), sought).unwrap();
         assert_eq!(([&*lead, &found, &tail], left), (expect, rest), "{}", payload.get());
-    }
-
-    #[test]
-    fn an_excerpt_is_what_tells_most() {
-        check(r#"{"text":"tea\n\n at  four","n":1}"#, None, ["", "", "tea at four"], 0);
-        check(r#"{"text":"","content":"c"}"#, None, ["", "", "c"], 0);
-        check(r#"{"type":"command","name":"note","reason":"no shebang"}"#, None, ["", "", "command/note: no shebang"], 0);
-        check(r#"{"name":"note"}"#, None, ["", "", "note"], 0);
-        check(r#"{"text":7,"a":1.10}"#, None, ["", "", r#"{"text":7,"a":1.10}"#], 0);
-        check("{}", None, ["", "", ""], 0);
-        check("null", None, ["", "", "null"], 0);
-        check(r#""a text""#, None, ["", "", "\"a text\""], 0);
-        check(r#"{"text":"\u0000\u001b[2J\u202e<b>"}"#, None, ["", "", "\\x00\\x1b[2J\\u202e<b>"], 0);
     }
 
     #[test]
     fn an_excerpt_is_cut_and_says_how_much_is_left() {
         let long = format!(r#"{{"text":"{}"}}"#, "é".repeat(300));
-        check(&long, None, ["", "", &"é".repeat(240)], 120);
         let found = format!(r#"{{"text":"{}needle{}"}}"#, "a".repeat(100), "b".repeat(1000));
-        check(&found, Some("needle"), [&format!("… {}", "a".repeat(60)), "needle", &"b".repeat(174)], 826);
-        check(&long, Some(&"é".repeat(299)), ["", &"é".repeat(240), ""], 120);
+        check(&found, "needle", [&format!("… {}", "a".repeat(60)), "needle", &"b".repeat(174)], 826);
+        check(&long, &"é".repeat(299), ["", &"é".repeat(240), ""], 120);
         let far = format!(r#"{{"text":"{}"}}"#, "x".repeat(9) + &"é".repeat(280));
-        check(&far, Some(&"é".repeat(280)), [&"x".repeat(9), &"é".repeat(231), ""], 98);
+        check(&far, &"é".repeat(280), [&"x".repeat(9), &"é".repeat(231), ""], 98);
     }
 
     #[test]
     fn what_was_sought_is_shown_where_it_is() {
-        check(r#"{"text":"tea at four","n":1}"#, Some("at"), ["tea ", "at", " four"], 0);
-        check(r#"{"text":"tea","n":1}"#, Some("\"n\":1"), [r#"{"text":"tea","#, "\"n\":1", "}"], 0);
-        check(r#"{"text":"tea"}"#, Some("no"), ["", "", "tea"], 0);
-        check(
-            r##"{"type":"command","name":"x","script":"#!/bin/sh\necho tea\n"}"##,
-            Some("tea"),
-            ["#!/bin/sh echo ", "tea", " "],
-            0,
-        );
+        check(r#"{"text":"tea at four","n":1}"#, "at", ["tea ", "at", " four"], 0);
+        check(r#"{"text":"tea","n":1}"#, "\"n\":1", [r#"{"text":"tea","#, "\"n\":1", "}"], 0);
+        assert_eq!(excerpt(Payload::read(r#"{"text":"tea"}"#).unwrap().as_ref(), "no"), None);
+        check(r##"{"type":"command","name":"x","script":"#!/bin/sh\necho tea\n"}"##, "tea", ["#!/bin/sh echo ", "tea", " "], 0);
     }
 }

@@ -62,7 +62,7 @@ impl Told {
     /// Tells an event.
     #[must_use]
     pub fn of(event: &Event<'_>) -> Told {
-        let word = Word::of(&event.name).filter(|word| word.counts_through(event.via.as_ref()));
+        let word = acting(&event.name, event.via.as_ref());
         Told {
             seq: event.seq,
             name: claim(&event.name),
@@ -70,7 +70,7 @@ impl Told {
             via: event.via.as_ref().map(Door::text).map(|via| claim(&via)).unwrap_or_default(),
             occurred_at: claim(&event.occurred_at),
             text: text(word, &event.payload),
-            quiet: matches!(word, Some(Word::KernelInitialized | Word::LogSealed | Word::ScriptCompiled | Word::SelfReflected)),
+            quiet: is_quiet(word),
             moment: moment::read(&event.occurred_at),
         }
     }
@@ -78,6 +78,22 @@ impl Told {
 
 fn claim(text: &str) -> String {
     line(text, CLAIM_CHARS_MAX)
+}
+
+/// The kernel's word for an event, if it acts on it.
+fn acting(name: &str, via: Option<&Door<'_>>) -> Option<Word> {
+    Word::of(name).filter(|word| word.counts_through(via))
+}
+
+fn is_quiet(word: Option<Word>) -> bool {
+    matches!(word, Some(Word::KernelInitialized | Word::LogSealed | Word::ScriptCompiled | Word::SelfReflected))
+}
+
+/// What an event of this name and door tells, and whether it is the kernel's own bookkeeping.
+#[must_use]
+pub fn telling(name: &str, via: Option<&Door<'_>>, payload: &RawValue) -> (String, bool) {
+    let word = acting(name, via);
+    (text(word, payload), is_quiet(word))
 }
 
 /// A text on one line, its runs of blanks as one, cut.
