@@ -125,12 +125,9 @@ impl Terms {
                             dt { "Is made of" }
                             dd {
                                 @if self.consumes.is_empty() { "every event" }
-                                @else { ul { (items(&self.consumes, |name| html! { code { (word(name)) } })) } }
-                                @match (self.last, self.consumes.is_empty()) {
-                                    (None, _) => {},
-                                    (Some(last), true) => { ", the newest " (last) },
-                                    (Some(last), false) => { "the newest " (last) " of each" },
-                                }
+                                @for (at, name) in self.consumes.iter().take(SHOWN_MAX).enumerate() { @if at > 0 { ", " } code { (word(name)) } }
+                                @if self.consumes.len() > SHOWN_MAX { " and " (self.consumes.len() - SHOWN_MAX) " more" }
+                                @if let Some(last) = self.last { ", the newest " (last) @if !self.consumes.is_empty() { " of each" } }
                             }
                         },
                     }
@@ -188,7 +185,7 @@ mod tests {
         };
         check(r#"{"name":"n"}"#, "every event");
         check(r#"{"name":"n","last":7}"#, "every event, the newest 7");
-        check(r#"{"name":"n","consumes":["a.b"],"last":7}"#, "<ul><li><code>a.b</code></li></ul>the newest 7 of each");
+        check(r#"{"name":"n","consumes":["a.b"],"last":7}"#, "<code>a.b</code>, the newest 7 of each");
     }
 
     #[test]
