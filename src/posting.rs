@@ -69,7 +69,8 @@ pub(crate) async fn run(
         let said = String::from_utf8_lossy(&outcome.stderr);
         let mut words = outcome.words;
         if words.is_empty() {
-            words.push(format!("the command exited with status {}", outcome.status));
+            // Only wrong usage comes without words.
+            words.push(format!("{name} was not used as it asks to be: it exited with status {}", outcome.status));
         }
         return Ok(failure(view, parts, 500, &name, &words, &said, &typed, from.as_deref()));
     }

@@ -34,7 +34,20 @@ fn keeping() -> Home {
     with_page(KEEP)
 }
 
-const ROUTES: [&str; 9] = ["/", "/notes", "/kernel", "/brief", "/events", "/-/today", "/-/self.css", "/nosuch", "/run/x"];
+const ROUTES: [&str; 12] = [
+    "/",
+    "/notes",
+    "/kernel",
+    "/kernel.json",
+    "/brief",
+    "/events",
+    "/-/today",
+    "/-/capability",
+    "/-/capability/command/x",
+    "/-/self.css",
+    "/nosuch",
+    "/run/x",
+];
 
 #[test]
 fn w1_a_foreign_name_is_answered_nowhere() {
