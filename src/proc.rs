@@ -40,9 +40,16 @@ const CLOEXEC: u32 = 0o2_000_000;
 pub(crate) struct Here {
     me: u32,
     exe: Option<Executable>,
+    /// Whether this process's own face may print a prompt.
+    prompts: bool,
     /// Whether the kernel lists children; else every process is asked for its parent.
     lists_children: bool,
+    /// Which processes, running what, are POSIX shells: a look follows the other within a millisecond.
+    shells: RefCell<BTreeMap<(u32, Option<Executable>), bool>>,
 }
+
+/// What one look has read of `stat`, by process.
+type Stats = RefCell<BTreeMap<u32, Stat>>;
 
 impl Here {
     /// Finds this process in `/proc`; `None` if there is no usable `/proc`.
@@ -50,7 +57,9 @@ impl Here {
         fs::read_dir("/proc/self/fd").ok()?;
         let me = fs::read_link("/proc/self").ok()?.to_str()?.parse().ok()?;
         let lists_children = fs::exists(format!("/proc/{me}/task/{me}/children")).unwrap_or(false);
-        Some(Here { me, exe: executable(me), lists_children })
+        let exe = executable(me);
+        let prompts = exe.is_some() && may_prompt(&read(&format!("/proc/{me}/cmdline")).unwrap_or_default());
+        Some(Here { me, exe, prompts, lists_children, shells: RefCell::default() })
     }
 
     /// This process's number.
@@ -69,12 +78,13 @@ impl Here {
         let mut table = Vec::new();
         let mut pipes = vec![pipe];
         let mut roots = Vec::new();
+        let stats = Stats::default();
         let parents = (!self.lists_children).then(parents);
         loop {
-            self.read_ancestors(&mut table, &pipes, side);
+            self.read_ancestors(&mut table, &stats, &pipes, side);
             let Some(root) = root(&table, self.me, &pipes, side).filter(|root| !roots.contains(root)) else { break };
             roots.push(root);
-            self.read_under(root, &mut table, parents.as_deref());
+            self.read_under(root, &mut table, &stats, parents.as_deref());
             pipes = match side {
                 Side::Stdin => upstream(&table, self.me, pipe),
                 Side::Stdout => downstream(&table, self.me, pipe),
@@ -84,12 +94,13 @@ impl Here {
     }
 
     /// Reads this process and its ancestors, nearest first, up to [`BEYOND_STAGE`] ones that have none of the pipes.
-    fn read_ancestors(&self, table: &mut Vec<Process>, pipes: &[Pipe], side: Side) {
+    fn read_ancestors(&self, table: &mut Vec<Process>, stats: &Stats, pipes: &[Pipe], side: Side) {
         let (mut pid, mut child, mut beyond) = (self.me, None, 0);
         for _ in 0..ANCESTORS_MAX {
             if find(table, pid).is_none() {
-                let Some(mut process) = Stat::of(pid).map(|stat| self.read(pid, &stat)) else { return };
-                process.is_posix_shell = child.is_some() && is_posix_shell(pid);
+                let Some(mut process) = stat_of(stats, pid).map(|stat| self.read(pid, &stat)) else { return };
+                let is_shell = || *self.shells.borrow_mut().entry((pid, process.exe)).or_insert_with(|| is_posix_shell(pid));
+                process.is_posix_shell = child.is_some() && is_shell();
                 if let Some(forker) = child.and_then(|child| self.forker(&process, child)) {
                     (process.busy, process.ticks) = (forker.busy, forker.ticks);
                 }
@@ -106,13 +117,9 @@ impl Here {
     }
 
     /// Reads what [`under`] chooses and the table does not have.
-    fn read_under(&self, root: u32, table: &mut Vec<Process>, parents: Option<&[(u32, u32)]>) {
+    fn read_under(&self, root: u32, table: &mut Vec<Process>, stats: &Stats, parents: Option<&[(u32, u32)]>) {
         let group = find(table, self.me).map_or(0, |process| process.group);
-        let stats: RefCell<BTreeMap<u32, Stat>> = RefCell::default();
-        let stat_of = |pid| match stats.borrow_mut().entry(pid) {
-            Entry::Occupied(known) => Some(*known.get()),
-            Entry::Vacant(new) => Stat::of(pid).map(|stat| *new.insert(stat)),
-        };
+        let stat_of = |pid| stat_of(stats, pid);
         let children = |pid| match parents {
             None => stat_of(pid).map_or_else(Vec::new, |stat| children_of_all(pid, stat.threads)),
             Some(parents) => parents.iter().filter(|(_, parent)| *parent == pid).map(|(child, _)| *child).collect(),
@@ -134,10 +141,16 @@ impl Here {
         Stat::read(&format!("/proc/{pid}/task/{forker}/stat"))
     }
 
+    /// Whether a process that runs this may print a prompt.
+    fn may_prompt(&self, pid: u32, exe: Option<Executable>) -> bool {
+        exe.is_some() && exe == self.exe && may_prompt(&read(&format!("/proc/{pid}/cmdline")).unwrap_or_default())
+    }
+
     fn read(&self, pid: u32, stat: &Stat) -> Process {
         let Stat { busy, parent, group, ticks, threads, ignores_interrupts } = *stat;
-        let exe = executable(pid);
-        let prompts = exe.is_some() && exe == self.exe && may_prompt(&read(&format!("/proc/{pid}/cmdline")).unwrap_or_default());
+        let is_me = pid == self.me;
+        let exe = if is_me { self.exe } else { executable(pid) };
+        let prompts = if is_me { self.prompts } else { self.may_prompt(pid, exe) };
         Process {
             pid,
             parent,
@@ -151,6 +164,14 @@ impl Here {
             prompts,
             ends: ends(pid),
         }
+    }
+}
+
+/// What `stat` says of a process in this look.
+fn stat_of(stats: &Stats, pid: u32) -> Option<Stat> {
+    match stats.borrow_mut().entry(pid) {
+        Entry::Occupied(known) => Some(*known.get()),
+        Entry::Vacant(new) => Stat::of(pid).map(|stat| *new.insert(stat)),
     }
 }
 
