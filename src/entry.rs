@@ -208,7 +208,10 @@ pub fn line(entry: &Entry<'_>, filters: &Filters) -> Markup {
             @if let Some(by) = entry.by { " " span.who { (claim(by)) } }
             " " @match filters.q.as_deref().and_then(|sought| excerpt(entry.payload, sought)) {
                 Some(excerpt) => (shown_excerpt(&excerpt)),
-                None => span.telling { (entry.told) },
+                None => {
+                    span.telling { (entry.told) }
+                    @if entry.payload.get().len() >= REST_BYTES_MIN { " " span.muted { (entry.payload.get().len()) " bytes" } }
+                },
             }
             " " span.place {
                 @if let Some(via) = &entry.via { span.via { (claim(via)) } " " }

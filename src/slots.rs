@@ -17,7 +17,7 @@ pub const SLOT_BYTES_MAX: usize = 4 << 20;
 pub const HEAD_BYTES: usize = 80;
 
 /// The layout of the state; another one is made anew.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// How long the mac is, in bytes.
 const MAC_BYTES: usize = 64;

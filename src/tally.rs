@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// How many keys a tally holds.
-pub const KEYS_MAX: usize = 256;
+/// How many keys a tally holds: all days of a year's calendar, and some.
+pub const KEYS_MAX: usize = 400;
 
 /// How many events, the oldest and the newest of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,7 +138,7 @@ mod tests {
     fn no_event_of_a_key_stands_outside_of_its_rows() {
         for yields in [Yields::First, Yields::Rarest] {
             let mut tally = Tally::of(yields);
-            let keys: Vec<_> = (0..3 * KEYS_MAX as u64).map(|row| format!("{:04}", row * 7919 % 311)).collect();
+            let keys: Vec<_> = (0..3 * KEYS_MAX as u64).map(|row| format!("{:04}", row * 7919 % 577)).collect();
             for (key, row) in keys.iter().zip(0..) {
                 tally.take(key, row);
             }
