@@ -17,10 +17,11 @@ use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
 use crate::lines::{Lines, READ_BYTES};
-use crate::log::{Log, LogError, Windows, io_error};
+use crate::log::{Log, LogError, io_error};
 use crate::names::REST;
 use crate::record::{Line, has_name};
 use crate::rows::{Chosen, Row, Rows};
+use crate::windows::Windows;
 
 /// A piece of what a script is fed, from where it was poured to.
 #[derive(Debug, Clone)]
@@ -142,7 +143,7 @@ impl Log {
             Some(rows) if wanted.last.is_none() || rows.names.entry(REST).count == 0 => {
                 let ids = rows.ids(|name| wanted.takes(name));
                 match rows.choose(&ids, wanted.last) {
-                    Ok(chosen) => Source::Rows(rows, Windows::of(self, rows), chosen, Gathered::default()),
+                    Ok(chosen) => Source::Rows(rows, Windows::of(&self.file, self.tail.whole, rows), chosen, Gathered::default()),
                     Err(_) => self.lines(rows, &wanted)?,
                 }
             }

@@ -12,8 +12,8 @@ use crate::capability::{Capability, Declaration, Kind};
 use crate::event::{Door, Event};
 use crate::quotation::cut;
 use crate::receipt::{Before, Form, Receipt, Secret, sha256, verify};
+use crate::saying::{death, declared, rejection, target};
 use crate::standing::At;
-use crate::state::{death, declared, rejection, target};
 use crate::vocabulary::Word;
 
 /// How much of the scripts' text is held in all, the newest versions first, in bytes.

@@ -16,10 +16,11 @@ use crate::event::Event;
 use crate::lines::{Lines, copy};
 use crate::lock::{Lock, LockFault, READER_WAITS, WRITER_WAITS};
 use crate::names::REST;
-use crate::record::{BOM, Line, RECORD_BYTES_READ_MAX};
+use crate::record::Line;
 use crate::rows::{Chosen, Row, Rows};
 use crate::seal::Chain;
 use crate::tail::Tail;
+use crate::windows::Windows;
 
 /// The largest batch, in bytes.
 pub const BATCH_BYTES_MAX: usize = 64 << 20;
@@ -370,7 +371,7 @@ impl Log {
 
     fn picked_by(&self, rows: &Rows, pick: impl Fn(&str) -> bool, each: &mut impl FnMut(Event<'_>, &[u8])) -> io::Result<()> {
         let mut chosen = rows.choose(&rows.ids(&pick), None)?;
-        let mut windows = Windows::of(self, rows);
+        let mut windows = Windows::of(&self.file, self.tail.whole, rows);
         while windows.fill(&mut chosen)? {
             for row in windows.rows() {
                 let line = windows.line(*row)?;
@@ -460,7 +461,7 @@ impl Log {
     }
 
     fn event_at(&self, rows: &Rows, row: Row) -> io::Result<Event<'static>> {
-        let mut windows = Windows::of(self, rows);
+        let mut windows = Windows::of(&self.file, self.tail.whole, rows);
         windows.fill(&mut Chosen::Listed(vec![row].into_iter()))?;
         match Line::read(windows.line(row)?) {
             Line::Record(record) if row.name == REST || rows.names.entry(row.name).name == record.name() => {
@@ -547,87 +548,4 @@ pub struct Stood<'l> {
     pub whole: &'l [u8],
     /// What it is.
     pub line: Line<'l>,
-}
-
-/// How far apart two records may stand and still be read at once, in bytes.
-pub(crate) const GAP_BYTES_MAX: u64 = 4 << 10;
-
-/// How much is read at once, in bytes, unless one record is longer.
-pub(crate) const WINDOW_BYTES_MAX: u64 = 256 << 10;
-
-/// Records that stand near each other, read at once.
-pub(crate) struct Windows<'l> {
-    log: &'l Log,
-    rows: &'l Rows,
-    held: Vec<Row>,
-    ahead: Option<Row>,
-    bytes: Vec<u8>,
-    start: u64,
-}
-
-impl<'l> Windows<'l> {
-    pub(crate) fn of(log: &'l Log, rows: &'l Rows) -> Windows<'l> {
-        Windows { log, rows, held: Vec::new(), ahead: None, bytes: Vec::new(), start: 0 }
-    }
-
-    /// The rows of the window.
-    pub(crate) fn rows(&self) -> &[Row] {
-        &self.held
-    }
-
-    /// Reads the next window; `false` if nothing is left.
-    pub(crate) fn fill(&mut self, chosen: &mut Chosen) -> io::Result<bool> {
-        self.held.clear();
-        let Some(first) = self.ahead.take().map_or_else(|| chosen.next_row(), |row| Ok(Some(row)))? else { return Ok(false) };
-        self.held.push(first);
-        let mut end = first.end();
-        while let Some(row) = chosen.next_row()? {
-            if row.offset > end + GAP_BYTES_MAX || row.end() - first.offset > WINDOW_BYTES_MAX {
-                self.ahead = Some(row);
-                break;
-            }
-            end = end.max(row.end());
-            self.held.push(row);
-        }
-        let whole = self.log.tail.whole;
-        // The byte order mark of the file, or the newline in front; a CR and the newline behind.
-        self.start = first.offset.saturating_sub(BOM.len() as u64);
-        if end > whole || u64::from(first.bytes) > RECORD_BYTES_READ_MAX as u64 {
-            return Err(self.rows.wrong());
-        }
-        self.bytes.resize(usize::try_from((end + 2).min(whole) - self.start).unwrap_or(usize::MAX), 0);
-        self.log.file.read_exact_at(&mut self.bytes, self.start)?;
-        Ok(true)
-    }
-
-    /// The bytes between two places of this window that were looked at.
-    pub(crate) fn bytes(&self, run: Row) -> &[u8] {
-        let at = |offset: u64| usize::try_from(offset - self.start).unwrap_or(usize::MAX);
-        &self.bytes[at(run.offset)..at(run.end())]
-    }
-
-    /// The file that is looked at.
-    pub(crate) fn file(&self) -> &Arc<File> {
-        &self.log.file
-    }
-
-    /// Whether a newline, and no CR, follows what ends here in this window.
-    pub(crate) fn has_newline(&self, run: Row) -> bool {
-        let end = usize::try_from(run.end() - self.start).unwrap_or(usize::MAX);
-        self.bytes.get(end) == Some(&b'\n')
-    }
-
-    /// The record of a row of this window, if it stands there as a line of its own.
-    pub(crate) fn line(&self, row: Row) -> io::Result<&[u8]> {
-        let at = |offset: u64| usize::try_from(offset - self.start).unwrap_or(usize::MAX);
-        let (line, end) = (at(row.offset)..at(row.end()), &self.bytes[at(row.end())..]);
-        let front = &self.bytes[..line.start];
-        let begins = front.last() == Some(&b'\n') || (self.start == 0 && (front.is_empty() || front == BOM));
-        let ends = matches!(end, [] | [b'\n', ..] | [b'\r'] | [b'\r', b'\n', ..]);
-        let is_one = begins && ends && row.bytes > 0 && row.offset >= self.start;
-        match is_one && memchr::memchr(b'\n', &self.bytes[line.clone()]).is_none() {
-            true => Ok(&self.bytes[line]),
-            false => Err(self.rows.wrong()),
-        }
-    }
 }

@@ -13,8 +13,9 @@ use crate::capability::Capability;
 use crate::contract::{SCRIPT, WIRE};
 use crate::level::Level;
 use crate::quotation::{flattened, origin, quoted, shown};
+use crate::saying::Role;
 use crate::standing::{Declared, Installed, Origin, Rejection, Standing};
-use crate::state::{Role, State};
+use crate::state::State;
 use crate::task::{Task, to_mend};
 use crate::wire::{self, Item};
 

@@ -12,10 +12,11 @@ use crate::backwards::Backwards;
 use crate::bounds::Bounds;
 use crate::event::Event;
 use crate::lines::Lines;
-use crate::log::{GAP_BYTES_MAX, Log, LogError, WINDOW_BYTES_MAX, Windows, io_error};
+use crate::log::{Log, LogError, io_error};
 use crate::query::Query;
 use crate::record::{Line, seq_in_front};
 use crate::rows::{Back, Chosen, Row, Rows};
+use crate::windows::{GAP_BYTES_MAX, WINDOW_BYTES_MAX, Windows};
 
 /// How much is read at once of what is nearest to the end, in bytes; of what follows twice as much each time.
 const WINDOW_BYTES_MIN: u64 = 16 << 10;
@@ -174,7 +175,7 @@ impl Sieve<'_> {
 
     /// Looks at records that stand in many places, newest first: those near each other are read at once.
     fn back_along(&self, mut back: Back, each: Each<'_>) -> io::Result<()> {
-        let mut windows = Windows::of(self.log, self.rows);
+        let mut windows = Windows::of(&self.log.file, self.log.tail.whole, self.rows);
         let (mut most, mut ahead) = (WINDOW_BYTES_MIN, back.next_row()?);
         while let Some(last) = ahead.take() {
             let mut near = vec![last];
@@ -201,7 +202,7 @@ impl Sieve<'_> {
 
     /// The same in file order.
     fn onward_along(&self, mut chosen: Chosen, each: Each<'_>) -> io::Result<()> {
-        let (mut windows, mut highest) = (Windows::of(self.log, self.rows), 0);
+        let (mut windows, mut highest) = (Windows::of(&self.log.file, self.log.tail.whole, self.rows), 0);
         while windows.fill(&mut chosen)? {
             for row in windows.rows() {
                 let grows = |seq| seq > std::mem::replace(&mut highest, seq);

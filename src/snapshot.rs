@@ -13,8 +13,9 @@ use crate::event::Event;
 use crate::names::{Named, Names};
 use crate::receipt::{Before, Secret, verify};
 use crate::record::Line;
+use crate::saying::{Turn, death, declared, notice, rejection, turn, waiting};
 use crate::standing::{At, Declared, Installed, Origin, Standing};
-use crate::state::{Counts, State, Turn, death, declared, notice, rejection, turn, waiting};
+use crate::state::{Counts, State};
 
 /// Where a record stands, and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

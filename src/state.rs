@@ -9,49 +9,21 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
-use crate::capability::{Capability, CapabilityName, Declaration, Kind};
+use crate::capability::{Capability, CapabilityName, Kind};
 use crate::event::{Door, Event};
 use crate::names::{NameId, Names};
-use crate::receipt::{Before, Form, Secret, sha256, verify};
-use crate::record::{Frame, string};
-use crate::standing::{At, Death, Declared, Installed, Notice, Origin, Rejection, Standing, keep_newest};
+use crate::receipt::{Before, Form, Secret, verify};
+use crate::saying::{Said, Turn, batch_of, death, declared, notice, rejection, target, turn, waiting};
+use crate::standing::{At, Declared, Installed, Notice, Standing, keep_newest};
 use crate::tally::{Tally, Yields};
 use crate::vocabulary::{CHAT_MESSAGE, Word, speaks_through};
 
 /// How many turns of the conversation are kept: eight for a prompt, and the ask that it is made for.
 pub const TURNS_MAX: usize = 9;
 
-/// How much of a turn is kept, in characters.
-pub const TURN_CHARS_MAX: usize = 300;
-
 /// How many asks without a reply are kept.
 pub const OPEN_ASKS_MAX: usize = 1024;
-
-/// Who speaks in a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// A question through the pipe.
-    Asked,
-    /// A mind's answer.
-    Replied,
-    /// A chat message of the user.
-    User,
-    /// A chat message of the assistant.
-    Assistant,
-}
-
-/// A turn of the conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Turn {
-    /// Where it stands.
-    pub origin: Origin,
-    /// Who speaks.
-    pub role: Role,
-    /// What was said: at most [`TURN_CHARS_MAX`] characters on one line, but whole for a message that waits.
-    pub text: String,
-}
 
 /// What the log says is so.
 #[derive(Debug, Clone, Default)]
@@ -331,7 +303,7 @@ impl State {
     }
 
     fn retire(&mut self, event: &Event<'_>) {
-        if let Some(capability) = event.parse::<Target>().and_then(|target| target.capability()) {
+        if let Some(capability) = target(event) {
             self.inherited.remove(&(capability.kind, capability.name.as_str().to_owned()));
             self.capabilities.remove(&capability);
         }
@@ -340,7 +312,7 @@ impl State {
     fn install(&mut self, event: &Event<'_>, at: At) {
         self.signed = true;
         let Some(verifier) = &self.verifier else {
-            if let Some(capability) = event.parse::<Target>().and_then(|target| target.capability()) {
+            if let Some(capability) = target(event) {
                 self.capabilities.entry(capability).or_default().unproven = Some(event.seq);
             }
             return;
@@ -432,164 +404,6 @@ impl State {
         self.turns.push_back(turn);
         if self.turns.len() > TURNS_MAX {
             self.turns.pop_front();
-        }
-    }
-}
-
-/// The batch that an event is of: what its id shares with the others.
-fn batch_of<'e>(event: &'e Event<'_>) -> &'e str {
-    Frame::read(&event.id).map_or(&*event.id, |frame| frame.batch)
-}
-
-/// What a declaration declares, and whether only by the older rule for names.
-pub(crate) fn declared(kind: Kind, event: &Event<'_>, at: At) -> Option<(Declared, bool)> {
-    let payload = &event.payload;
-    let (declaration, is_older) = match Declaration::read(kind, payload) {
-        Ok(declaration) => (declaration, false),
-        Err(_) => (Declaration::inherited(kind, payload)?, true),
-    };
-    let (payload, digest) = (payload.get().to_owned(), sha256(payload.get().as_bytes()));
-    Some((Declared { origin: Origin::of(event, at), payload, digest, declaration }, is_older))
-}
-
-/// The capability that an event speaks of.
-pub(crate) fn target(event: &Event<'_>) -> Option<Capability> {
-    event.parse::<Target>().and_then(|target| target.capability())
-}
-
-/// A rejection of a script.
-pub(crate) fn rejection(event: &Event<'_>, at: At) -> Option<Rejection> {
-    let Rejected { reason, excerpt, sha256, .. } = event.parse()?;
-    Some(Rejection { origin: Origin::of(event, at), reason, excerpt, sha256 })
-}
-
-/// A refusal, or a rejection that names no capability.
-pub(crate) fn notice(event: &Event<'_>, at: At) -> Option<Notice> {
-    let (subject, reason, excerpt) = if Word::of(&event.name) == Some(Word::EventRefused) {
-        let Refused { name, reason, excerpt } = event.parse()?;
-        (name, reason, excerpt)
-    } else {
-        let Rejected { kind, name, reason, excerpt, .. } = event.parse()?;
-        ([&*kind, &*name].join("/").trim_matches('/').to_owned(), reason, excerpt)
-    };
-    Some(Notice { origin: Origin::of(event, at), subject, reason, excerpt, batch: batch_of(event).to_owned() })
-}
-
-/// A run that failed.
-pub(crate) fn death(event: &Event<'_>, at: At) -> Option<Death> {
-    let Died { exit, stderr, sha256 } = event.parse()?;
-    let exit = string(&exit).map_or_else(|| exit.get().to_owned(), Into::into);
-    Some(Death { origin: Origin::of(event, at), exit, stderr, sha256 })
-}
-
-/// What was said.
-pub(crate) fn turn(event: &Event<'_>, at: At) -> Option<Turn> {
-    let (role, text) = match Word::of(&event.name) {
-        Some(word) => {
-            let Said { text, .. } = event.parse()?;
-            (if word == Word::SelfAsked { Role::Asked } else { Role::Replied }, text)
-        }
-        None => {
-            let message: Message = event.parse()?;
-            (message.role()?, message.content)
-        }
-    };
-    Some(Turn { origin: Origin::of(event, at), role, text: on_one_line(&text) })
-}
-
-/// A chat message that waits, whole; `None` for one that is an answer.
-pub(crate) fn waiting(event: &Event<'_>, at: At) -> Option<Turn> {
-    let message: Message = event.parse()?;
-    let role = message.role().filter(|role| *role == Role::User)?;
-    Some(Turn { origin: Origin::of(event, at), role, text: message.content })
-}
-
-/// The start of a text, its line breaks as one space each.
-fn on_one_line(text: &str) -> String {
-    let mut line = String::new();
-    let mut chars = text.trim().chars().peekable();
-    for _ in 0..TURN_CHARS_MAX {
-        match chars.next() {
-            None => return line,
-            Some('\r') if chars.peek() == Some(&'\n') => {}
-            Some('\n' | '\r') => line.push(' '),
-            Some(char) => line.push(char),
-        }
-    }
-    if chars.next().is_some() {
-        line.push('…');
-    }
-    line
-}
-
-#[derive(Deserialize)]
-struct Target {
-    #[serde(rename = "type")]
-    kind: String,
-    name: String,
-}
-
-impl Target {
-    /// The capability that is meant; a name of the older rule is one too, though nothing new may bear it.
-    fn capability(&self) -> Option<Capability> {
-        let kind = Kind::read(self.kind.trim())?;
-        let name = self.name.trim();
-        let name = CapabilityName::new(kind, name).ok().or_else(|| CapabilityName::inherited(name))?;
-        Some(Capability { kind, name })
-    }
-}
-
-#[derive(Deserialize)]
-struct Rejected {
-    #[serde(rename = "type", default)]
-    kind: String,
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    reason: String,
-    #[serde(default)]
-    excerpt: String,
-    #[serde(default)]
-    sha256: String,
-}
-
-#[derive(Deserialize)]
-struct Died {
-    exit: Box<RawValue>,
-    #[serde(default)]
-    stderr: String,
-    #[serde(default)]
-    sha256: String,
-}
-
-#[derive(Deserialize)]
-struct Refused {
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    reason: String,
-    #[serde(default)]
-    excerpt: String,
-}
-
-#[derive(Deserialize)]
-struct Said {
-    text: String,
-    ask: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Message {
-    role: String,
-    content: String,
-}
-
-impl Message {
-    fn role(&self) -> Option<Role> {
-        match self.role.as_str() {
-            "user" => Some(Role::User),
-            "assistant" => Some(Role::Assistant),
-            _ => None,
         }
     }
 }
@@ -784,13 +598,6 @@ mod tests {
         assert_eq!(story.state.open_ask(), Some(1));
         story.add("pipe", "self.replied", r#"{"text":"no ask"}"#);
         assert_eq!(story.state.open_ask(), Some(1));
-    }
-
-    #[test]
-    fn a_turn_is_one_short_line() {
-        assert_eq!(on_one_line(" a\r\nb\n\nc\rd "), "a b  c d");
-        assert_eq!(on_one_line(&"é".repeat(300)), "é".repeat(300));
-        assert_eq!(on_one_line(&"é".repeat(301)), format!("{}…", "é".repeat(300)));
     }
 
     #[test]
