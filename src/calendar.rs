@@ -354,10 +354,15 @@ mod tests {
     }
 
     #[test]
-    fn a_year_that_is_not_counted_whole_says_so() {
-        let days: Vec<String> = (0..300).map(|ago| today().saturating_sub(Span::new().days(ago)).to_string()).rev().collect();
-        let days: Vec<_> = days.iter().map(|day| (day.as_str(), 1)).collect();
-        assert!(Year::of(&tally(&days), today()).is_cut);
+    fn a_busy_year_is_counted_whole_and_one_that_is_not_says_so() {
+        let year = |ago: std::ops::Range<i64>| {
+            let days: Vec<String> = ago.map(|ago| today().saturating_sub(Span::new().days(ago)).to_string()).rev().collect();
+            let days: Vec<_> = days.iter().map(|day| (day.as_str(), 1)).collect();
+            Year::of(&tally(&days), today())
+        };
+        assert_eq!((year(0..800).events, year(0..800).is_cut), (365, false));
+        // Events may bear days to come.
+        assert!(year(-60..360).is_cut);
     }
 
     #[test]
