@@ -66,6 +66,13 @@ impl<R: FnMut(&mut [u8], u64) -> io::Result<()>> Backwards<R> {
         line.strip_suffix(b"\r").unwrap_or(line)
     }
 
+    /// How many bytes at its start are no part of it: a BOM's.
+    #[must_use]
+    pub fn skipped(&self) -> usize {
+        let is_marked = self.line.start == 0 && self.whole().is_some_and(|line| line.starts_with(BOM));
+        if is_marked { BOM.len() } else { 0 }
+    }
+
     /// Where it starts.
     #[must_use]
     pub fn start(&self) -> u64 {

@@ -145,7 +145,7 @@ impl Sieve<'_> {
             if lines.next() <= stretch.start {
                 break;
             }
-            let (start, text) = (lines.start(), lines.text());
+            let (start, text) = (lines.start() + lines.skipped() as u64, lines.text());
             let event = if self.query.may_take(text) { self.taken(lines.line()) } else { None };
             if each(Looked { start, text, event }).is_break() {
                 break;
@@ -159,7 +159,7 @@ impl Sieve<'_> {
         let failed = |fault| io_error("read", &self.log.path)(fault);
         let mut lines = Lines::from(&self.log.file, stretch.start, stretch.end);
         while lines.step().map_err(failed)? {
-            let (start, text) = (lines.start(), lines.text());
+            let (start, text) = (lines.start() + lines.skipped() as u64, lines.text());
             let event = if self.query.may_take(text) { self.taken(lines.line()) } else { None };
             if each(Looked { start, text, event }).is_break() {
                 break;

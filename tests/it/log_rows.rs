@@ -225,6 +225,18 @@ fn what_is_shown_and_sought_by_rows_is_what_a_whole_reading_shows() {
     }
 }
 
+#[test]
+fn the_first_event_behind_a_byte_order_mark_is_among_the_newest() {
+    let log: String = (1..=3).map(|seq| line(seq, "pipe", "note.taken", "{}")).collect();
+    let [indexed, plain] = homes(&format!("\u{feff}{log}"));
+    let kernels = [kernel(&indexed), kernel(&plain)];
+    let query = query(&Typed { since: Some("1900-01-01".to_owned()), ..Typed::default() });
+    for newest in [2, 3, 9] {
+        let [one, two] = kernels.each_ref().map(|kernel| shown(kernel, &query, Span { newest: Some(newest), reverse: false }));
+        assert_eq!(one, two, "the newest {newest}");
+    }
+}
+
 type Deed = fn(&fs::File, u64);
 
 /// What may befall the rows: so many of 16 bytes each.
