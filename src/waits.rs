@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde::Serialize;
 
 use crate::capability::Capability;
-use crate::quotation::on_one_line;
+use crate::quotation::{on_one_line, straight};
 use crate::standing::{Origin, STALLED_AT, Standing};
 use crate::state::State;
 
@@ -147,14 +147,14 @@ fn pending(capability: &Capability, standing: &Standing) -> Wait {
     }
 }
 
-/// A text on one line, cut.
+/// A text on one line, cut; what turns text round shows.
 pub(crate) fn cut(text: &str) -> String {
     cut_at(text, TEXT_CHARS_MAX)
 }
 
 fn cut_at(text: &str, chars: usize) -> String {
     let start: String = text.chars().take(chars + 1).collect();
-    let mut line = on_one_line(&start.split_whitespace().collect::<Vec<_>>().join(" "));
+    let mut line = straight(&on_one_line(&start.split_whitespace().collect::<Vec<_>>().join(" ")));
     if let Some((at, _)) = line.char_indices().nth(chars) {
         line.truncate(at);
         line.push('…');
@@ -230,6 +230,16 @@ mod tests {
                 "refusal|x|was refused|no dot|Some(5)|",
             ]
         );
+    }
+
+    #[test]
+    fn what_turns_text_round_shows() {
+        let declared = r#"{"name":"note","description":"c\u2066d"}"#;
+        let state =
+            state(&[("pipe", "command.declared", declared), ("cli", "chat.message", r#"{"role":"user","content":"e\u202ef"}"#)]);
+        let told: Vec<_> = Waits::of(&state, 0).0.into_iter().map(|wait| (wait.subject, wait.text)).collect();
+        let shown = [("", "e\\u202ef"), ("command/note", "c\\u2066d")];
+        assert_eq!(told, shown.map(|(subject, text)| (subject.to_owned(), text.to_owned())));
     }
 
     #[test]
