@@ -30,7 +30,9 @@ impl Claim {
             Err(fault) if fault.kind() != io::ErrorKind::AlreadyExists => return None,
             Ok(()) | Err(_) => {}
         }
-        for left in read_dir(claims).ok()?.filter_map(Result::ok) {
+        let lefts = read_dir(claims).ok()?.filter_map(Result::ok);
+        // A pipe would keep its reader waiting.
+        for left in lefts.filter(|left| left.file_type().is_ok_and(|kind| kind.is_file())) {
             clear(&left.path());
         }
         let path = claims.join(folder.file_name()?);
@@ -62,4 +64,26 @@ fn clear(claim: &Path) {
 fn is_scratch(name: &OsStr) -> bool {
     let digits = name.to_str().and_then(|name| name.strip_prefix("self-"));
     digits.is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    #[test]
+    fn what_is_no_file_is_no_claim_and_keeps_nobody_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let claims = folder.path().join("claims");
+        std::fs::create_dir(&claims).unwrap();
+        let [pipe, link, left] = ["a", "b", "c"].map(|digit| claims.join(format!("self-{}", digit.repeat(32))));
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        std::os::unix::fs::symlink(folder.path(), &link).unwrap();
+        std::fs::write(&left, "").unwrap();
+        let (take, took) = std::sync::mpsc::channel();
+        let scratch = folder.path().join(format!("self-{}", "d".repeat(32)));
+        std::thread::spawn(move || take.send(Claim::take(&claims, &scratch).is_some()));
+        assert!(took.recv_timeout(Duration::from_secs(20)).unwrap());
+        assert_eq!([pipe, link, left].map(|path| path.symlink_metadata().is_ok()), [true, true, false]);
+    }
 }
