@@ -86,6 +86,10 @@ pub(crate) fn remove(folder: &Path) -> io::Result<()> {
 }
 
 fn open_up(folder: &Path) -> io::Result<()> {
+    // What stands there may be a link of somebody else's: what it leads to is not ours to open.
+    if !std::fs::symlink_metadata(folder)?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         std::fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
@@ -102,6 +106,17 @@ fn open_up(folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_link_leads_to_keeps_its_rights() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        std::fs::create_dir(&real).unwrap();
+        std::fs::set_permissions(&real, Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        assert!(open_up(&link).is_err());
+        assert_eq!(real.metadata().unwrap().permissions().mode() & 0o777, 0o755);
+    }
 
     #[test]
     fn a_link_within_another_is_left_to_the_outer_one_and_nothing_is_made_there() {
