@@ -42,6 +42,16 @@ for (const path of pages) {
           await page.screenshot({ path: `${pictures}/${name}.png`, fullPage: true });
           const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
           if (wide > 0) fault(where, `scrolls sideways by ${wide} px`);
+          const edges = await page.evaluate(() => {
+            const { left } = document.querySelector("#page").getBoundingClientRect();
+            const words = [".bar > nav a", "footer.bar > p > a", "footer.bar label"].map((place) => {
+              const range = document.createRange();
+              range.selectNodeContents(document.querySelector(place));
+              return range.getBoundingClientRect().left;
+            });
+            return [left + parseFloat(getComputedStyle(document.querySelector("#page")).paddingLeft), ...words].map(Math.round);
+          });
+          if (new Set(edges).size > 1) fault(where, `page, navigation and footer begin at ${edges} px`);
           if (await page.evaluate(() => window.acted === true)) fault(where, "text of the log acted");
           const found = await axeOn(page);
           found.forEach(({ id, nodes }) => fault(where, `axe ${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 120)).join(" | ")}`));
