@@ -124,7 +124,7 @@ async fn kernel(State(shared): Shares, headers: HeaderMap) -> Answer {
     copied(&shared, &headers, HTML, "/kernel", |view| {
         let frame = Frame { title: "This instance", here: "/kernel", state: &view.state, words: &[], live: true };
         let body = html! {
-            p.beside { a href=(catalogue::PATH) { "All capabilities" } ", each with its scripts and its history" }
+            p.lead { a href=(catalogue::PATH) { "All capabilities" } ", each with its scripts and its history." }
             (PreEscaped(page::kernel(&view.state)))
         };
         shell::document(&frame, &shell::Body::Ours(body))

@@ -132,6 +132,15 @@ fn w5_hostile_text_is_text_on_every_page_of_the_kernel() {
 }
 
 #[test]
+fn the_way_from_the_instance_to_all_capabilities_is_one_sentence() {
+    let home = Home::new();
+    let page = home.serve().get("/kernel").text();
+    let sentence = "<p class=\"lead\"><a href=\"/-/capability\">All capabilities</a>, each with its scripts and its history.</p>";
+    assert!(main_of(&page).contains(sentence), "{page}");
+    assert!(!page.contains("beside"), "it is no layout of two columns: {page}");
+}
+
+#[test]
 fn today_tells_what_is_new_since_the_last_visit() {
     let home = with_page(KEEP);
     let server = home.serve();
