@@ -164,8 +164,14 @@ pub fn twin(model: &impl Serialize) -> String {
 pub fn refusal(title: &str, words: &str) -> Markup {
     html! {
         h1 { (title) }
-        p { (told(words)) }
+        p { (told(&begun(words))) }
     }
+}
+
+/// Words that begin as a sentence does.
+fn begun(words: &str) -> String {
+    let mut chars = words.chars();
+    chars.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + chars.as_str())
 }
 
 /// What became of a run that failed, with what was typed kept; `from` is the page it was typed on.

@@ -141,6 +141,15 @@ fn the_way_from_the_instance_to_all_capabilities_is_one_sentence() {
 }
 
 #[test]
+fn a_refusal_for_a_reader_begins_as_a_sentence_does() {
+    let server = with_page(KEEP).serve();
+    let main = |path: &str| main_of(&server.send("GET", path, &[("Accept", "text/html")], "").text()).to_owned();
+    assert!(main("/nosuch").ends_with("<h1>There is no such page</h1><p>No projection of this home has this name</p>"));
+    assert!(main("/-/log?day=x").contains("<p>`day` is a day of UTC"));
+    assert_eq!(server.get("/nosuch").text(), "no projection of this home has this name\n");
+}
+
+#[test]
 fn today_tells_what_is_new_since_the_last_visit() {
     let home = with_page(KEEP);
     let server = home.serve();
