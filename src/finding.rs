@@ -116,9 +116,11 @@ pub fn finding(page: &Finding<'_>) -> Markup {
             @if page.filters.before.is_none() { (capabilities(page)) }
             section {
                 h2 { "Events" }
-                p {
-                    @if page.filters.before.is_some() { a href=(page.filters.before(None).address(SEARCH)) { "Back to the newest" } " · " }
-                    a href=(Filters::default().with(Filter::Text, Some(page.q)).address(LOG)) { "Filter these in the log" }
+                @if page.filters.before.is_some() || !page.events.is_empty() {
+                    p {
+                        @if page.filters.before.is_some() { a href=(page.filters.before(None).address(SEARCH)) { "Back to the newest" } " · " }
+                        a href=(Filters::default().with(Filter::Text, Some(page.q)).address(LOG)) { "Filter these in the log" }
+                    }
                 }
                 (days(&page.events, page.filters, Within::Section))
                 (further(page.further, page.filters, SEARCH, page.events.is_empty()))

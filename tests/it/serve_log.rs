@@ -446,6 +446,8 @@ fn a_search_finds_capabilities_by_name_or_description_and_events_by_their_text()
             "<a href=\"/-/log?q=kettle\">Filter these in the log</a>",
         ],
     );
+    let nothing = server.get("/-/search?q=nowhere").text();
+    assert!(nothing.contains("No event matches.") && !nothing.contains("Filter these"), "{nothing}");
     let twin = server.get("/-/search.json?q=kettle").text();
     home.hear(&["{\"name\":\"a.b\",\"payload\":{\"text\":\"more of the kettle\"}}"; 5].join("\n"));
     let page = server.get("/-/search?q=kettle").text();
