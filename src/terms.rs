@@ -115,9 +115,9 @@ impl Terms {
                                     },
                                 }
                             }
-                            dt { "May touch" }
+                            dt { "May" }
                             dd {
-                                @if self.may.is_empty() { "nothing beyond the log, the home's pages and a folder of its own" }
+                                @if self.may.is_empty() { "touch nothing beyond the log, the home's pages and a folder of its own" }
                                 @else { ul { (items(&pairs, |(may, need)| html! { (word(may)) " " span.muted { "(" code { (word(need)) } ")" } })) } }
                             }
                         },

@@ -75,7 +75,7 @@ fn a_capability_has_a_page_of_how_it_stands_and_what_happened_to_it() {
             "receipt verified , event 7",
             "Arguments text string mood good|bad, optional",
             "Records a.b text string",
-            "May touch use the network ( net )",
+            "May use the network ( net )",
             "takes every event",
             "gives a.b 0",
             "Version 2 by codex ,",
