@@ -143,6 +143,12 @@ impl Fields<'_> {
         [self.get("type"), self.get("name")].join("/").trim_matches('/').to_owned()
     }
 
+    /// How many events it speaks of.
+    fn events(&self) -> String {
+        let count = self.get("events");
+        if count == "1" { "1 event".to_owned() } else { format!("{count} events") }
+    }
+
     /// A head, and behind it a field if it says anything.
     fn with(&self, head: String, key: &str) -> String {
         let said = self.get(key);
@@ -166,8 +172,8 @@ fn text(word: Option<Word>, payload: &RawValue) -> String {
         Some(Word::EventRefused) => fields.with(format!("refused {}", fields.get("name")), "reason"),
         Some(Word::CapabilityDied) => fields.with(format!("{} failed ({})", fields.capability(), fields.get("exit")), "stderr"),
         Some(Word::IntentDeclared) => fields.with(format!("the telling of {}", fields.get("name")), "intent"),
-        Some(Word::AccountGiven) => format!("gave {}: {} events", fields.get("selector"), fields.get("events")),
-        Some(Word::LessonLearned) => format!("learned {}: {} events", fields.get("lesson"), fields.get("events")),
+        Some(Word::AccountGiven) => format!("gave {}: {}", fields.get("selector"), fields.events()),
+        Some(Word::LessonLearned) => format!("learned {}: {}", fields.get("lesson"), fields.events()),
         Some(
             Word::SelfAsked
             | Word::SelfReplied
@@ -273,6 +279,10 @@ mod tests {
         let death = r#"{"type":"command","name":"x","exit":"limit:time","stderr":"","sha256":""}"#;
         check(Word::CapabilityDied.name(), death, ("command/x failed (limit:time)", false));
         check(Word::EventRefused.name(), r#"{"name":"a","reason":"no name"}"#, ("refused a: no name", false));
+        let given = told(Word::AccountGiven.name(), "cli", r#"{"selector":"note.","events":1}"#);
+        assert_eq!(given.text, "gave note.: 1 event");
+        check(Word::LessonLearned.name(), r#"{"lesson":"ada","events":1}"#, ("learned ada: 1 event", false));
+        check(Word::LessonLearned.name(), r#"{"lesson":"ada","events":0}"#, ("learned ada: 0 events", false));
         // Behind another door it is an event like any other.
         let stray = told(Word::LogSealed.name(), "learn:x", r#"{"through":12}"#);
         assert_eq!((stray.text.as_str(), stray.quiet), ("through: 12", false));
