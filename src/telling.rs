@@ -31,8 +31,8 @@ const FIELD_CHARS_MAX: usize = 60;
 /// From how many bytes on a string without a blank is data and no text.
 const DATA_BYTES_MIN: usize = 64;
 
-/// The fields that hold what somebody said, the most telling first.
-const SAYING: [&str; 8] = ["text", "content", "message", "summary", "title", "reason", "note", "name"];
+/// The fields that hold what somebody said, beside which others need not be told, the most telling first.
+const SAYING: [&str; 4] = ["text", "content", "message", "summary"];
 
 /// An event, short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -192,10 +192,13 @@ fn plain(fields: &Fields<'_>, payload: &RawValue) -> String {
         let (_, raw) = fields.0.iter().find(|(own, _)| own == key)?;
         string(raw).filter(|said| !said.trim().is_empty() && !is_data(said))
     });
-    // A name says little where more stands beside it.
-    let is_name = |said: &str| fields.get("name") == said && fields.0.len() > 1;
-    if let Some(said) = said.filter(|said| !is_name(said)) {
+    if let Some(said) = said {
         return said.into_owned();
+    }
+    if let [(_, only)] = fields.0[..]
+        && string(only).is_some()
+    {
+        return value(only, TELLING_CHARS_MAX);
     }
     if fields.0.is_empty() {
         return value(payload, TELLING_CHARS_MAX);
@@ -256,6 +259,7 @@ mod tests {
         check(r#"{"role":"user","content":"hello\n there"}"#, "hello there");
         check(r#"{"title":"t","text":"the text"}"#, "the text");
         check(r#"{"name":"ada"}"#, "ada");
+        check(r#"{"note":"from the mill","amount":1.25,"kind":"beech"}"#, "note: from the mill, amount: 1.25, kind: beech");
         check(r#"{"name":"tests","passed":true,"n":1.50}"#, "name: tests, passed: true, n: 1.50");
         check(r#""a string""#, "a string");
         check("\"a\u{202e}b\u{2066}c\"", "a\\u202eb\\u2066c");
