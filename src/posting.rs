@@ -22,6 +22,7 @@ use crate::form::{Field, FormFault, back, decoded, fields, is_page, recorded, re
 use crate::gate::host_of;
 use crate::input::arguments;
 use crate::kernel::{Error, View};
+use crate::quotation::shown;
 use crate::shared::{Peer, Shared};
 use crate::shell::{self, Frame};
 
@@ -119,8 +120,9 @@ fn failure(
     from: Option<&str>,
 ) -> Answer {
     if !reads_pages(&parts.headers) {
+        // It may go to a terminal.
         let mut text = words.join("\n") + "\n";
-        text.push_str(said);
+        text.push_str(&shown(said));
         return plain(status, text);
     }
     let title = format!("{name} failed");

@@ -228,15 +228,20 @@ async fn events(State(shared): Shares, request: Request) -> Answer {
         Ok(after) => after,
         Err(refusal) => return refused(None, request.headers(), &refusal),
     };
-    let opened = shared.work(move |site| {
-        let log = site.log()?;
-        let start = log.as_ref().zip(after).map(|(log, after)| log.behind(after)).transpose()?;
-        Ok(log.map(|log| (log, start.unwrap_or(0))))
-    });
-    let (log, start) = match opened.await {
-        Ok(Some(opened)) => opened,
-        Ok(None) => return plain(404, "there is no log\n"),
+    let view = match shared.view().await {
+        Ok(view) => view,
         Err(refusal) => return refused(None, request.headers(), &refusal),
+    };
+    let Some(log) = view.log.clone() else { return plain(404, "there is no log\n") };
+    let start = match after {
+        None => 0,
+        Some(after) => {
+            let sought = log.clone();
+            match shared.work(move |_| Ok(sought.behind(after)?)).await {
+                Ok(start) => start,
+                Err(refusal) => return refused(Some(&view), request.headers(), &refusal),
+            }
+        }
     };
     let length = log.tail().whole - start;
     let range = request.headers().get(header::RANGE).map(HeaderValue::as_bytes);

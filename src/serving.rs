@@ -22,7 +22,6 @@ use crate::effect::{newest_consumed, page_path};
 use crate::event::{Door, Speaker};
 use crate::history::History;
 use crate::kernel::{Caller, Error, Kernel, View};
-use crate::log::Log;
 use crate::profile::Profile;
 use crate::rendering::installed;
 use crate::running::Outcome;
@@ -256,14 +255,6 @@ impl Site {
         let page = page_path(asked.capability.name.as_str());
         let page = self.kernel.shelf().held().get(&page).filter(|held| held.is_intact).map(|held| held.written.position);
         Ok(Profile::of(&view.state, &history, page, asked))
-    }
-
-    /// The log, opened up to the end of its last whole batch.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn log(&self) -> Result<Option<Log>, Error> {
-        Ok(self.fresh()?.log.clone())
     }
 
     /// Runs a command for a client at this address, who says who he is.

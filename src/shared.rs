@@ -133,18 +133,21 @@ impl Shared {
 
     /// What the log says now.
     pub(crate) async fn view(&self) -> Result<Arc<View>, Refusal> {
-        let view = match self.site.at_hand() {
-            Some(view) => view,
-            None => {
-                let turn = self.turns.take("/".to_owned()).await;
-                match self.site.at_hand() {
-                    Some(view) => view,
-                    None => self.work_in(&self.readings, turn, Site::fresh).await?,
-                }
-            }
+        if let Some(view) = self.site.at_hand() {
+            return Ok(view);
+        }
+        let turn = self.turns.take("/".to_owned()).await;
+        if let Some(view) = self.site.at_hand() {
+            return Ok(view);
+        }
+        // Told while it is this one's turn: of two readings the older one would tell last.
+        let seq = self.seq.clone();
+        let read = move |site: &Site| {
+            let view = site.fresh()?;
+            seq.send_if_modified(|seq| std::mem::replace(seq, view.state.seq()) != view.state.seq());
+            Ok(view)
         };
-        self.seq.send_if_modified(|seq| std::mem::replace(seq, view.state.seq()) != view.state.seq());
-        Ok(view)
+        self.work_in(&self.readings, turn, read).await
     }
 
     /// The page of an installed projector; rendered if events came since, by one caller for all that ask for it.

@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::home::{Home, records};
 use crate::scripts::{command, fence};
@@ -239,6 +241,39 @@ fn a_live_stream_that_comes_back_to_a_new_server_misses_nothing() {
     let seq = id.parse::<usize>().unwrap() + 2;
     assert_eq!(back.next(), (seq.to_string(), format!("{{\"seq\":{seq},\"new\":2}}")));
     assert_eq!(records(&home.log()).len(), seq);
+}
+
+#[test]
+fn a_live_stream_counts_each_event_once_while_many_read() {
+    const APPENDS: usize = 200;
+    let home = Home::made();
+    let server = home.serve();
+    let seq = home.records().len();
+    let mut live = Live::open(&server, "/-/live", "");
+    let (is_over, until) = (AtomicBool::new(false), Instant::now() + Duration::from_secs(60));
+    std::thread::scope(|scope| {
+        let (is_over, server) = (&is_over, &server);
+        for path in ["/events", "/-/log", "/events?after=1", "/"].repeat(3) {
+            scope.spawn(move || {
+                while !is_over.load(Ordering::SeqCst) && Instant::now() < until {
+                    server.get(path);
+                }
+            });
+        }
+        for n in 0..APPENDS {
+            home.hear(&format!(r#"{{"name":"a.b","payload":{n}}}"#));
+        }
+        let (mut told, mut counted) = (seq, 0);
+        while told < seq + APPENDS {
+            let (id, data) = live.next();
+            let now: usize = id.parse().unwrap();
+            assert!(now > told, "{now} behind {told}");
+            let new = data.split("\"new\":").nth(1).unwrap().trim_end_matches('}');
+            (told, counted) = (now, counted + new.parse::<usize>().unwrap());
+        }
+        is_over.store(true, Ordering::SeqCst);
+        assert_eq!(counted, APPENDS);
+    });
 }
 
 #[test]
