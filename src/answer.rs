@@ -74,12 +74,9 @@ pub(crate) fn file(kind: &'static str, text: impl Into<Body>) -> Answer {
     answer
 }
 
-/// A value as JSON.
-pub(crate) fn json(value: &impl Serialize) -> Answer {
-    match serde_json::to_vec(value) {
-        Ok(text) => file("application/json", text),
-        Err(fault) => plain(500, format!("this could not be told as JSON: {fault}\n")),
-    }
+/// The twin of a page.
+pub(crate) fn json(model: &impl Serialize) -> Answer {
+    file("application/json", shell::twin(model))
 }
 
 pub(crate) fn document(status: u16, frame: &Frame<'_>, body: &shell::Body<'_>) -> Answer {

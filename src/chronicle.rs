@@ -11,7 +11,7 @@ use axum::routing::get;
 use maud::Markup;
 use serde::Serialize;
 
-use crate::answer::{Answer, Refusal, document, file, refused};
+use crate::answer::{Answer, Refusal, document, file, json, refused};
 use crate::entry;
 use crate::filters::{FilterFault, Filters, LOG, SEARCH};
 use crate::finding::{Finding, finding};
@@ -69,8 +69,7 @@ async fn answered(shared: &Shared, request: Request, make: fn(&View, &Asked) -> 
 /// A page, or its twin.
 fn twin<M: Serialize>(view: &View, asked: &Asked, title: &str, live: bool, model: &M, page: impl FnOnce(&M) -> Markup) -> Answer {
     if asked.is_json {
-        let json = serde_json::to_string(model).expect("a model has keys that are text, and payloads that are JSON");
-        return file("application/json", json);
+        return json(model);
     }
     let frame = Frame { title, here: &asked.path, state: &view.state, words: &[], live };
     document(200, &frame, &shell::Body::Ours(page(model)))

@@ -156,7 +156,7 @@ fn standing(frame: &Frame<'_>, path: &str) -> Option<&'static str> {
 /// The twin of a page for programs: its model as JSON, on one line.
 #[must_use]
 pub fn twin(model: &impl Serialize) -> String {
-    serde_json::to_string(model).expect("models have string keys") + "\n"
+    serde_json::to_string(model).expect("a model has keys that are text, and payloads that are JSON") + "\n"
 }
 
 /// A page that says why there is none.

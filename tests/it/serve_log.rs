@@ -316,7 +316,7 @@ fn an_event_is_shown_whole_and_no_token_of_its_payload_changes() {
     let twin = server.get("/-/event/3.json").text();
     let start = format!("{{\"event\":{},\"means\":\"an event of this home;", lines()[2].trim_end());
     assert!(twin.starts_with(&start), "{start} in {twin}");
-    assert!(twin.ends_with("\"waits\":false,\"previous\":2,\"next\":4}"), "{twin}");
+    assert!(twin.ends_with("\"waits\":false,\"previous\":2,\"next\":4}\n"), "{twin}");
 }
 
 #[test]
