@@ -11,6 +11,11 @@ use crate::kernel::{Error, View};
 use crate::log::LogError;
 use crate::shell::{self, Frame};
 
+/// The types of what is answered.
+pub(crate) const HTML: &str = "text/html; charset=utf-8";
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
+
 /// What is answered.
 pub(crate) type Answer = Response<Body>;
 
@@ -58,7 +63,7 @@ impl Refusal {
 pub(crate) fn plain(status: u16, text: impl Into<String>) -> Answer {
     let mut answer = Response::new(Body::from(text.into()));
     *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    set(&mut answer, header::CONTENT_TYPE, "text/plain; charset=utf-8");
+    set(&mut answer, header::CONTENT_TYPE, TEXT);
     answer
 }
 
@@ -76,11 +81,11 @@ pub(crate) fn file(kind: &'static str, text: impl Into<Body>) -> Answer {
 
 /// The twin of a page.
 pub(crate) fn json(model: &impl Serialize) -> Answer {
-    file("application/json", shell::twin(model))
+    file(JSON, shell::twin(model))
 }
 
 pub(crate) fn document(status: u16, frame: &Frame<'_>, body: &shell::Body<'_>) -> Answer {
-    let mut answer = file("text/html; charset=utf-8", shell::document(frame, body));
+    let mut answer = file(HTML, shell::document(frame, body));
     *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     answer
 }

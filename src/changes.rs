@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use serde::Serialize;
 
+use crate::entry::address;
 use crate::form::encoded;
 use crate::state::State;
 use crate::telling::Told;
@@ -220,7 +221,7 @@ fn entry(told: &Told, day: &str) -> Markup {
         li class=[told.quiet.then_some("muted")] {
             (moment(told, day)) " "
             span.what { code { (told.name) } " " bdi { (told.text) } }
-            " " a.seq href=(format!("/-/event/{}", told.seq)) aria-label=(format!("Event {}", told.seq)) { "#" (told.seq) }
+            " " a.seq href=(address(told.seq)) aria-label=(format!("Event {}", told.seq)) { "#" (told.seq) }
         }
     }
 }

@@ -11,7 +11,7 @@ use axum::routing::get;
 use maud::Markup;
 use serde::Serialize;
 
-use crate::answer::{Answer, Refusal, document, file, json, refused};
+use crate::answer::{Answer, Refusal, TEXT, document, file, json, refused};
 use crate::entry;
 use crate::filters::{FilterFault, Filters, LOG, SEARCH};
 use crate::finding::{Finding, finding};
@@ -124,7 +124,7 @@ fn event(view: &View, asked: &Asked) -> Result<Answer, Refusal> {
     let log = view.log.as_ref().ok_or_else(none)?;
     let spot = log.spot(seq).map_err(failed)?.ok_or_else(none)?;
     if is_line {
-        return Ok(file("text/plain; charset=utf-8", [&*spot.text, b"\n"].concat()));
+        return Ok(file(TEXT, [&*spot.text, b"\n"].concat()));
     }
     let seek = Seek { query: &Query::default(), before: Some(spot.start), most: BATCH_EVENTS_MAX, bytes_max: AROUND_BYTES_MAX };
     let is_ask = Word::of(&spot.event.name) == Some(Word::SelfAsked);

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use crate::event::{Door, Event};
 use crate::filters::{Filter, Filters, LOG};
 use crate::moment;
-use crate::quotation::shown;
+use crate::quotation::straight;
 use crate::record::string;
 use crate::telling::telling;
 
@@ -89,18 +89,6 @@ pub fn address(seq: u64) -> String {
     format!("/-/event/{seq}")
 }
 
-/// A text of the log over many lines, with its control characters and those that turn text round shown.
-#[must_use]
-pub fn lines(text: &str) -> String {
-    let text = shown(text);
-    let turns = |char: char| matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if !text.contains(turns) {
-        return text;
-    }
-    let show = |char: char| if turns(char) { format!("\\u{:04x}", u32::from(char)) } else { char.to_string() };
-    text.chars().map(show).collect()
-}
-
 /// A name, a door, a speaker or another short text of the log, on one line and cut.
 #[must_use]
 pub fn claim(text: &str) -> String {
@@ -111,7 +99,7 @@ pub fn claim(text: &str) -> String {
 }
 
 fn on_one(text: &str) -> String {
-    lines(text).replace('\n', "\\x0a").replace('\t', "\\x09")
+    straight(text).replace('\n', "\\x0a").replace('\t', "\\x09")
 }
 
 /// The fields that tell most of an event.

@@ -6,7 +6,7 @@
 use maud::{Markup, html};
 use serde::Serialize;
 
-use crate::entry::{Entry, claim, lines};
+use crate::entry::{Entry, claim};
 use crate::filters::{Filter, Filters, LOG, SEARCH};
 use crate::page::word;
 use crate::seeking::Sought;
@@ -151,7 +151,7 @@ fn capabilities(page: &Finding<'_>) -> Markup {
 }
 
 fn start(description: &str) -> String {
-    let line = lines(&word(description));
+    let line = word(description);
     match line.char_indices().nth(DESCRIPTION_CHARS_MAX) {
         Some((end, _)) => line[..end].to_owned() + "…",
         None => line,

@@ -11,6 +11,7 @@ use crate::capability::{Capability, Declaration, Kind};
 use crate::catalogue::{self, Stands, near};
 use crate::difference::{Difference, LINES_MAX};
 use crate::effect::newest_consumed;
+use crate::entry::address;
 use crate::flow::{Flow, page_of};
 use crate::history::{Announced, Happened, History, Proof, SCRIPTS_BYTES_MAX, Step, Version};
 use crate::moment;
@@ -396,7 +397,7 @@ fn ending(exit: &str) -> Markup {
 }
 
 fn event(seq: u64) -> Markup {
-    html! { a href=(format!("/-/event/{seq}")) { "event " (seq) } }
+    html! { a href=(address(seq)) { "event " (seq) } }
 }
 
 fn when(occurred_at: &str) -> Markup {

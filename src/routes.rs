@@ -14,7 +14,7 @@ use jiff::tz::TimeZone;
 use maud::{PreEscaped, html};
 
 use crate::address::{Asked, Nowhere};
-use crate::answer::{Answer, Refusal, allowing, document, file, json, plain, reads_pages, refused, set};
+use crate::answer::{Answer, HTML, JSON, Refusal, TEXT, allowing, document, file, json, plain, reads_pages, refused, set};
 use crate::brief::brief;
 use crate::capability::{Capability, CapabilityName, Kind};
 use crate::catalogue::{self, Catalogue, Instance};
@@ -31,10 +31,6 @@ use crate::span::Span;
 use crate::stream::{Stretch, live};
 use crate::today::today;
 use crate::visit::Visit;
-
-const HTML: &str = "text/html; charset=utf-8";
-const JSON: &str = "application/json";
-const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The routes.
 pub(crate) fn routes(shared: Arc<Shared>) -> Router {
@@ -256,7 +252,7 @@ async fn events(State(shared): Shares, request: Request) -> Answer {
         }
     };
     let body = Body::new(Stretch::of(log, start + part.start, start + part.end));
-    let mut answer = file("text/plain; charset=utf-8", body);
+    let mut answer = file(TEXT, body);
     *answer.status_mut() = status;
     set(&mut answer, header::ACCEPT_RANGES, "bytes");
     if let Span::Part(part) = &span {

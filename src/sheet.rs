@@ -9,13 +9,13 @@ use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
 use crate::capability::{Capability, CapabilityName, Kind};
-use crate::entry::{self, Entry, claim, lines};
+use crate::entry::{self, Entry, claim};
 use crate::event::Event;
 use crate::filters::{Filter, Filters, LOG};
 use crate::form::encoded;
 use crate::meaning::{door_in_words, meaning, speaker_in_words};
 use crate::page;
-use crate::quotation::cut;
+use crate::quotation::{cut, straight};
 use crate::record::Frame;
 use crate::spot::Spot;
 use crate::spread::spread;
@@ -288,7 +288,7 @@ fn record(page: &Sheet<'_>) -> Markup {
 
 /// A sentence that may hold text of the log.
 fn plain(sentence: &str) -> String {
-    lines(&page::word(sentence))
+    page::word(sentence)
 }
 
 /// What it has to do with others.
@@ -338,13 +338,13 @@ fn payload(event: &Entry<'_>) -> Markup {
             @let shown = cut(said, PAYLOAD_BYTES_MAX);
             section {
                 h2 { "What it says" }
-                pre.said { (lines(shown)) }
+                pre.said { (straight(shown)) }
                 (left_out(event.seq, said.len() - shown.len()))
             }
         }
         section {
             h2 { "Payload" }
-            pre { code { (lines(&laid_out.text)) } }
+            pre { code { (straight(&laid_out.text)) } }
             (left_out(event.seq, laid_out.rest))
         }
     }

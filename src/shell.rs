@@ -8,6 +8,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
 
 use crate::capability::{Capability, CapabilityName, Declaration, Kind, Need};
+use crate::entry::address;
 use crate::event::{Door, Event};
 use crate::form::{Field, encoded};
 use crate::input::Input;
@@ -106,7 +107,7 @@ pub fn document(frame: &Frame<'_>, body: &Body<'_>) -> String {
 
 /// How far the page takes the log into account.
 fn as_of(seq: u64) -> Markup {
-    html! { "as of " @if seq == 0 { "event 0" } @else { a href=(format!("/-/event/{seq}")) { "event " (seq) } } }
+    html! { "as of " @if seq == 0 { "event 0" } @else { a href=(address(seq)) { "event " (seq) } } }
 }
 
 fn search_box() -> Markup {
@@ -233,7 +234,7 @@ pub fn done(event: &Event<'_>) -> Option<Markup> {
     let moment = moment::read(&event.occurred_at).map(|moment| moment.strftime("%Y-%m-%d %H:%M UTC").to_string());
     Some(html! {
         p.done role="status" {
-            "Recorded " code { (word(&event.name)) } " as " a href=(format!("/-/event/{}", event.seq)) { "event " (event.seq) }
+            "Recorded " code { (word(&event.name)) } " as " a href=(address(event.seq)) { "event " (event.seq) }
             @if behind > 0 { ", and " (behind) " more with it" }
             @if let Some(moment) = moment { span.muted { ", " (moment) } }
         }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::event::{Door, Event};
 use crate::moment;
-use crate::quotation::on_one_line;
+use crate::quotation::{on_one_line, straight};
 use crate::record::{object, string};
 use crate::vocabulary::Word;
 
@@ -109,23 +109,11 @@ fn line(text: &str, chars: usize) -> String {
             break;
         }
     }
-    let shown = upright(&on_one_line(&line[..line.floor_char_boundary(4 * chars + 4)]));
+    let shown = straight(&on_one_line(&line[..line.floor_char_boundary(4 * chars + 4)]));
     match shown.char_indices().nth(chars) {
         Some((at, _)) => format!("{}…", &shown[..at]),
         None => shown,
     }
-}
-
-/// Shows what turns the direction of the text behind it as `\uNNNN`, so that a line reads as it stands.
-fn upright(line: &str) -> String {
-    let mut upright = String::with_capacity(line.len());
-    for char in line.chars() {
-        match char {
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => upright.push_str(&format!("\\u{:04x}", u32::from(char))),
-            other => upright.push(other),
-        }
-    }
-    upright
 }
 
 /// The fields of a payload.

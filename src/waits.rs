@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use serde::Serialize;
 
 use crate::capability::Capability;
+use crate::entry::address;
 use crate::quotation::{on_one_line, straight};
 use crate::standing::{Origin, STALLED_AT, Standing};
 use crate::state::State;
@@ -173,7 +174,7 @@ pub fn waits(waits: &Waits) -> Markup {
                     p {
                         @if !wait.subject.is_empty() { code { (wait.subject) } " " }
                         (wait.words) "."
-                        @if let Some(seq) = wait.seq { " " a.seq href=(format!("/-/event/{seq}")) aria-label=(format!("Event {seq}")) { "#" (seq) } }
+                        @if let Some(seq) = wait.seq { " " a.seq href=(address(seq)) aria-label=(format!("Event {seq}")) { "#" (seq) } }
                     }
                     @if !wait.text.is_empty() { blockquote { bdi { (wait.text) } } }
                     p.muted { "To do: " (wait.remedy.remedy) @if !wait.remedy.command.is_empty() { ": " code { (wait.remedy.command) } } "." }
